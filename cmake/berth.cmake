@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+# How every target of berth is built: warnings, sanitizers, include folders.
+
+add_library(berth_options INTERFACE)
+target_include_directories(berth_options INTERFACE
+  ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+target_compile_options(berth_options INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wold-style-cast
+  -Wnon-virtual-dtor -Woverloaded-virtual -Wcast-align -Wundef
+  $<$<BOOL:${BERTH_WARNINGS_AS_ERRORS}>:-Werror>)
+if(BERTH_SANITIZE)
+  target_compile_options(berth_options INTERFACE
+    -fsanitize=${BERTH_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(berth_options INTERFACE -fsanitize=${BERTH_SANITIZE})
+endif()
+if(BERTH_BUILD_FUZZERS)
+  # All of our code reports its coverage to libFuzzer; the fuzz targets bring its main().
+  target_compile_options(berth_options INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
+# berth_add_library(core a.cpp b.cpp LINK fmt::fmt berth_other)
+# A folder of src/ as the static library berth_<name>.
+function(berth_add_library name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LINK")
+  add_library(berth_${name} STATIC ${arg_UNPARSED_ARGUMENTS})
+  target_link_libraries(berth_${name} PUBLIC berth_options ${arg_LINK})
+endfunction()
+
+# berth_add_test(unit_core a_test.cpp b_test.cpp LINK berth_core LABEL unit)
+# GoogleTest sources as one program; each TEST is a ctest test with the label.
+function(berth_add_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "LABEL" "LINK")
+  add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PRIVATE berth_options GTest::gmock_main ${arg_LINK})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  # Where tests find what lies in the checkout: docs, tests/data.
+  target_compile_definitions(${name} PRIVATE BERTH_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  if(TARGET berth_test_headers)
+    target_precompile_headers(${name} REUSE_FROM berth_test_headers)
+  endif()
+  gtest_discover_tests(${name}
+    DISCOVERY_TIMEOUT 60
+    PROPERTIES LABELS "${arg_LABEL}" TIMEOUT 120)
+endfunction()
+
+# berth_add_fuzzer(kineto kineto_fuzzer.cpp LINK berth_trace)
+# A libFuzzer target as the program fuzzers/<name>; its seeds lie in tests/fuzz/corpus/<name>.
+function(berth_add_fuzzer name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LINK")
+  add_executable(fuzz_${name} ${arg_UNPARSED_ARGUMENTS})
+  target_link_libraries(fuzz_${name} PRIVATE berth_options ${arg_LINK})
+  target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
+  set_target_properties(fuzz_${name} PROPERTIES
+    OUTPUT_NAME ${name}
+    RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fuzzers)
+endfunction()

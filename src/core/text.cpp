@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/text.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace berth::text {
+namespace {
+
+constexpr char lower(char c) noexcept {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+constexpr bool is_continuation(char c) noexcept {
+  return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U;
+}
+
+}  // namespace
+
+std::string_view trim(std::string_view text) noexcept {
+  constexpr std::string_view blanks = " \t\r\n";
+  const auto first = text.find_first_not_of(blanks);
+  if (first == std::string_view::npos) {
+    return {};
+  }
+  return text.substr(first, text.find_last_not_of(blanks) - first + 1);
+}
+
+std::string to_lower(std::string_view text) {
+  std::string lowered(text);
+  std::transform(lowered.begin(), lowered.end(), lowered.begin(), lower);
+  return lowered;
+}
+
+bool contains_ignoring_case(std::string_view text, std::string_view part) {
+  return part.empty() ||
+         std::search(text.begin(), text.end(), part.begin(), part.end(),
+                     [](char a, char b) { return lower(a) == lower(b); }) != text.end();
+}
+
+std::size_t display_width(std::string_view text) noexcept {
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return !is_continuation(c); }));
+}
+
+std::string shorten(std::string_view text, std::size_t width) {
+  if (display_width(text) <= width) {
+    return std::string(text);
+  }
+  std::vector<std::size_t> starts;  // byte offset of each code point
+  for (std::size_t index = 0; index < text.size(); ++index) {
+    if (!is_continuation(text[index])) {
+      starts.push_back(index);
+    }
+  }
+  const std::size_t kept = width - 3;
+  const std::size_t head = (kept * 2 + 2) / 3;
+  const std::size_t tail = kept - head;
+  return fmt::format("{}...{}", text.substr(0, starts[head]),
+                     text.substr(tail == 0 ? text.size() : starts[starts.size() - tail]));
+}
+
+std::string printable(std::string_view text) {
+  std::string safe;
+  safe.reserve(text.size());
+  for (std::size_t index = 0; index < text.size(); ++index) {
+    const auto code = static_cast<unsigned char>(text[index]);
+    const auto next = index + 1 < text.size() ? static_cast<unsigned char>(text[index + 1]) : 0U;
+    if (code < 0x20 || code == 0x7F) {
+      safe += fmt::format("\\x{:02x}", code);
+    } else if (code == 0xC2 && next >= 0x80 && next < 0xA0) {
+      // U+0080..U+009F in UTF-8: terminals take U+009B as the start of an escape.
+      safe += fmt::format("\\x{:02x}", next);
+      ++index;
+    } else {
+      safe += text[index];
+    }
+  }
+  return safe;
+}
+
+}  // namespace berth::text

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The whole diagnosis of one trace: totals, findings in order of weight, and the verdict.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "diagnose/finding.hpp"
+#include "diagnose/workload.hpp"
+#include "machine/profile.hpp"
+#include "trace/trace.hpp"
+
+namespace berth::diagnose {
+
+struct diagnosis {
+  diagnose::totals totals;
+  std::string expectation_basis;
+  std::vector<finding> findings;  // faults first, then by falling saving
+  // One sentence for the reader in a hurry; also when all is well.
+  std::string verdict;
+  severity worst = severity::note;
+  // What all fixes together would save, each copy counted once.
+  std::int64_t saving_ns = 0;
+};
+
+// Pure and deterministic; blocks for as long as it computes. `profile` may be null: then the
+// figures of the GPU's model are the basis of what is expected.
+[[nodiscard]] diagnosis diagnose(const trace::trace& events,
+                                 const machine::machine_profile* profile = nullptr);
+
+}  // namespace berth::diagnose

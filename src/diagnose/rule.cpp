@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnose/rule.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace berth::diagnose {
+namespace {
+
+constexpr std::array all{
+    rule{"pageable-copies", "Copies from or to pageable memory", find_pageable_copies},
+    rule{"ping-pong", "The same data goes to and fro", find_ping_pong},
+    rule{"fresh-pages", "Results land in memory that was never touched", find_fresh_pages},
+    rule{"tiny-copies", "Many tiny copies", find_tiny_copies},
+    rule{"waiting-not-copying", "Waiting that looks like copying", find_waiting},
+    rule{"no-overlap", "Copies and kernels take turns", find_no_overlap},
+    rule{"slow-pinned-copies", "Pinned copies below the link's rate", find_slow_pinned_copies},
+    rule{"one-off-copies", "Uploads that happen once", find_one_off_copies},
+};
+
+}  // namespace
+
+std::span<const rule> rules() noexcept {
+  return all;
+}
+
+const rule* find_rule(std::string_view id) noexcept {
+  const auto* const found =
+      std::find_if(all.begin(), all.end(), [id](const rule& one) { return one.id == id; });
+  return found != all.end() ? found : nullptr;
+}
+
+}  // namespace berth::diagnose

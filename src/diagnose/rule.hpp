@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rule looks for one thing that costs time, in a prepared trace. It is pure: it reads the
+// workload and appends what it finds. Each has a test, and a page in docs/rules/ of its id's name.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "diagnose/finding.hpp"
+#include "diagnose/workload.hpp"
+
+namespace berth::diagnose {
+
+struct rule {
+  std::string_view id;     // stable: part of JSON, of docs, and of what users filter by
+  std::string_view title;  // what it is called in a report
+  void (*evaluate)(const workload& work, std::vector<finding>& findings);
+};
+
+// All rules, in the order in which they are tried.
+[[nodiscard]] std::span<const rule> rules() noexcept;
+// Null for an id that no rule has.
+[[nodiscard]] const rule* find_rule(std::string_view id) noexcept;
+
+// One each, in rules/.
+void find_pageable_copies(const workload& work, std::vector<finding>& findings);
+void find_fresh_pages(const workload& work, std::vector<finding>& findings);
+void find_one_off_copies(const workload& work, std::vector<finding>& findings);
+void find_ping_pong(const workload& work, std::vector<finding>& findings);
+void find_waiting(const workload& work, std::vector<finding>& findings);
+void find_tiny_copies(const workload& work, std::vector<finding>& findings);
+void find_no_overlap(const workload& work, std::vector<finding>& findings);
+void find_slow_pinned_copies(const workload& work, std::vector<finding>& findings);
+
+}  // namespace berth::diagnose

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Many tiny copies: the time is the fixed cost of each call, so that neither a faster link nor
+// pinned memory helps. One copy of all the data does.
+//
+// Only copies in a burst count: some of the same direction, one after the other, with no kernel
+// between them that could depend on one. Such a burst could be one copy.
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "diagnose/rule.hpp"
+#include "diagnose/rules/selection.hpp"
+
+namespace berth::diagnose {
+namespace {
+
+constexpr std::size_t smallest_burst = 8;
+constexpr double fault_share = 0.10;
+// One CPU thread packs at about this rate (docs/performance.md: host memcpy, one thread).
+constexpr double packing_gb_per_s = 10.0;
+
+struct burst {
+  selection copies;
+  std::int64_t kernel_end = 0;
+};
+
+std::vector<selection> bursts_of(const workload& work) {
+  std::vector<selection> bursts;
+  selection current;
+  const auto close = [&] {
+    if (current.size() >= smallest_burst) {
+      bursts.push_back(current);
+    }
+    current.clear();
+  };
+  const auto tiny = select(work, [](const copy& which) { return is_tiny(which); });
+  for (const auto index : tiny) {
+    const auto& next = work.copies()[index];
+    if (!current.empty()) {
+      const auto& last = work.copies()[current.back()];
+      const bool same = last.device == next.device && last.stream == next.stream &&
+                        last.details->direction == next.details->direction &&
+                        last.host_kind() == next.host_kind();
+      if (!same || work.kernels_of(next.device).covered({last.end, next.begin}) > 0) {
+        close();
+      }
+    }
+    current.push_back(index);
+  }
+  close();
+  return bursts;
+}
+
+// What one copy costs the host: the framework's operator around it, else the call and the wait
+// behind it, else (a trace of the device alone) its own device time.
+std::int64_t cost_of(const workload& work, const copy& which) {
+  const auto& events = work.events();
+  if (which.framework_operator != trace::no_row) {
+    return events.duration(which.framework_operator);
+  }
+  if (which.call == trace::no_row) {
+    return which.duration();
+  }
+  return events.duration(which.call) +
+         (which.wait != trace::no_row ? events.duration(which.wait) : 0);
+}
+
+struct costs {
+  std::int64_t now_ns = 0;
+  std::int64_t batched_ns = 0;
+};
+
+// Batched: one such call, the bytes packed by one CPU thread and copied as they are now.
+costs costs_of(const workload& work, const selection& copies) {
+  costs found;
+  std::vector<std::int64_t> each;
+  bytes_t bytes = 0;
+  for (const auto index : copies) {
+    const auto& which = work.copies()[index];
+    each.push_back(cost_of(work, which));
+    found.now_ns += each.back();
+    bytes += *which.details->bytes;
+  }
+  const auto middle = each.begin() + static_cast<std::ptrdiff_t>(each.size() / 2);
+  std::nth_element(each.begin(), middle, each.end());
+  const auto packing = static_cast<double>(bytes) / packing_gb_per_s;
+  const auto way = work.copies()[copies.front()].details->direction;
+  const auto copying = work.expected().time_ns(way, host_end::pageable, bytes).value_or(packing);
+  found.batched_ns = *middle + std::llround(packing + copying);
+  return found;
+}
+
+constexpr wording batch{
+    .pytorch =
+        "Build one tensor on the host (torch.stack or cat of the pieces) and copy that: one "
+        ".to(device) instead of one each; split it on the GPU by views.",
+    .hip =
+        "Pack the pieces into one staging buffer and copy it with one hipMemcpyAsync; hand the "
+        "kernels offsets into it.",
+    .cuda =
+        "Pack the pieces into one staging buffer and copy it with one cudaMemcpyAsync; hand the "
+        "kernels offsets into it."};
+
+}  // namespace
+
+void find_tiny_copies(const workload& work, std::vector<finding>& findings) {
+  const auto bursts = bursts_of(work);
+  selection all;
+  costs sum;
+  std::vector<gain> each;
+  for (const auto& copies : bursts) {
+    const auto cost = costs_of(work, copies);
+    sum.now_ns += cost.now_ns;
+    sum.batched_ns += std::min(cost.batched_ns, cost.now_ns);
+    all.insert(all.end(), copies.begin(), copies.end());
+    const auto saved = std::max<std::int64_t>(0, cost.now_ns - cost.batched_ns);
+    for (const auto index : copies) {
+      each.push_back({index, saved / static_cast<std::int64_t>(copies.size())});
+    }
+  }
+  const auto saved = sum.now_ns - sum.batched_ns;
+  const auto share = work.share_of_span(saved);
+  if (all.empty() || share < small_share) {
+    return;
+  }
+  const auto total = sum_of(work, all);
+  const auto average = total.bytes / total.count;
+  findings.push_back(
+      {.rule = "tiny-copies",
+       .severity = share >= fault_share ? severity::fault : severity::advice,
+       .headline = fmt::format(
+           "{} copies of {} on average cost {} of host time, {} each; as {} batched {} they would "
+           "cost about {}.",
+           total.count, format_bytes(average), milliseconds(sum.now_ns),
+           milliseconds(sum.now_ns / static_cast<std::int64_t>(total.count)), bursts.size(),
+           bursts.size() == 1 ? "copy" : "copies", milliseconds(sum.batched_ns)),
+       .evidence = {{"copies", static_cast<double>(total.count), unit::count},
+                    {"bytes", static_cast<double>(total.bytes), unit::bytes},
+                    {"host time", static_cast<double>(sum.now_ns), unit::nanoseconds},
+                    {"time on the device", static_cast<double>(total.duration_ns),
+                     unit::nanoseconds},
+                    {"host time if batched", static_cast<double>(sum.batched_ns), unit::nanoseconds,
+                     provenance::modelled}},
+       .places = places_of(work, all),
+       .lost_ns = saved,
+       .saving = saving{saved, bound::about, provenance::modelled,
+                        "one call for each burst, packed by one CPU thread at 10 GB/s"},
+       .fix = {in_terms_of(work, batch),
+               fmt::format("Pinning is not the cure: at {} a copy's time is the cost of the call, "
+                           "not of the memory.",
+                           format_bytes(average))},
+       .gains = std::move(each)});
+}
+
+}  // namespace berth::diagnose

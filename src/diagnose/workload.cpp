@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnose/workload.hpp"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace berth::diagnose {
+namespace {
+
+using trace::event_kind;
+using trace::no_row;
+using trace::row;
+
+using intervals_by_device = std::map<std::uint32_t, std::vector<interval>>;
+
+std::map<std::uint32_t, interval_set> sets_of(intervals_by_device raw) {
+  std::map<std::uint32_t, interval_set> sets;
+  for (auto& [device, parts] : raw) {
+    sets.emplace(device, interval_set(std::move(parts)));
+  }
+  return sets;
+}
+
+const interval_set& of_device(const std::map<std::uint32_t, interval_set>& sets,
+                              std::uint32_t device) {
+  static const interval_set none;
+  const auto found = sets.find(device);
+  return found != sets.end() ? found->second : none;
+}
+
+// A host event on its thread, in the order in which ranges nest.
+struct on_thread {
+  std::uint32_t thread;
+  std::int64_t begin;
+  std::int64_t end;
+  row event;
+
+  friend bool operator<(const on_thread& a, const on_thread& b) noexcept {
+    // Of two ranges that begin together the longer is the outer one.
+    return std::tie(a.thread, a.begin, b.end) < std::tie(b.thread, b.begin, a.end);
+  }
+};
+
+on_thread placed(const trace::trace& events, row index) {
+  return {events.thread_of(index).value_or(no_row), events.begin(index), events.end(index), index};
+}
+
+// Frames of the frameworks themselves and of the interpreter: the program's own line is above them.
+bool is_library_frame(std::string_view frame) noexcept {
+  constexpr std::array<std::string_view, 6> prefixes{
+      "torch/", "<built-in", "nn.Module:", "<frozen", "threading.py", "contextlib.py"};
+  constexpr std::array<std::string_view, 3> parts{"/torch/", "/site-packages/", "/dist-packages/"};
+  const auto contains = [&](std::string_view part) {
+    return frame.find(part) != std::string_view::npos;
+  };
+  return std::any_of(prefixes.begin(), prefixes.end(),
+                     [&](std::string_view prefix) { return frame.starts_with(prefix); }) ||
+         std::any_of(parts.begin(), parts.end(), contains);
+}
+
+// The ranges that are open on a thread at some moment, outermost first.
+class open_ranges {
+public:
+  explicit open_ranges(const trace::trace& events) : events_(events) {}
+
+  void close_until(std::uint32_t thread, std::int64_t time) {
+    if (thread != thread_) {
+      open_.clear();
+      thread_ = thread;
+    }
+    while (!open_.empty() && open_.back().end <= time) {
+      open_.pop_back();
+    }
+  }
+  void open(const on_thread& range) { open_.push_back(range); }
+
+  [[nodiscard]] row outermost_operator() const {
+    for (const auto& range : open_) {
+      if (events_.kind(range.event) == event_kind::operator_range) {
+        return range.event;
+      }
+    }
+    return no_row;
+  }
+
+  // The innermost function that is not a library's; 0 if none is known.
+  [[nodiscard]] trace::name_id innermost_function() const {
+    for (auto range = open_.rbegin(); range != open_.rend(); ++range) {
+      if (events_.kind(range->event) == event_kind::python_range &&
+          !is_library_frame(events_.name_text(range->event))) {
+        return events_.name(range->event);
+      }
+      if (const auto* const site = events_.site(range->event)) {
+        const auto own = std::find_if(
+            site->frames.begin(), site->frames.end(),
+            [&](trace::name_id frame) { return !is_library_frame(events_.text(frame)); });
+        if (own != site->frames.end()) {
+          return *own;
+        }
+      }
+    }
+    return 0;
+  }
+
+private:
+  const trace::trace& events_;
+  std::vector<on_thread> open_;
+  std::uint32_t thread_ = no_row;
+};
+
+}  // namespace
+
+std::optional<double> copy_group::rate() const noexcept {
+  if (without_bytes == count || time_with_bytes_ns <= 0) {
+    return std::nullopt;
+  }
+  return gb_per_s(bytes, std::chrono::nanoseconds(time_with_bytes_ns));
+}
+
+workload::workload(const trace::trace& events, const machine::machine_profile* profile)
+    : events_(&events), expected_(events, profile) {
+  collect();
+  join_calls();
+  find_places();
+  find_queued();
+  sum_up();
+}
+
+void workload::collect() {
+  intervals_by_device kernels;
+  intervals_by_device fills;
+  std::map<std::pair<std::uint32_t, std::int64_t>, std::vector<interval>> by_stream;
+  const auto& events = *events_;
+  for (row index = 0; index < events.size(); ++index) {
+    const auto kind = events.kind(index);
+    if (!is_device_activity(kind)) {
+      continue;
+    }
+    const auto where = events.stream_of(index);
+    const auto device = where.device.value_or(no_device);
+    const interval busy{events.begin(index), events.end(index)};
+    if (kind == event_kind::kernel) {
+      ++totals_.kernels;
+      kernels[device].push_back(busy);
+      if (where.id) {
+        by_stream[{device, *where.id}].push_back(busy);
+      }
+    } else if (kind == event_kind::copy) {
+      copies_.push_back({.event = index,
+                         .begin = busy.begin,
+                         .end = busy.end,
+                         .details = events.details(index),
+                         .device = device,
+                         .stream = where.id});
+    } else if (kind == event_kind::fill) {
+      ++totals_.fills;
+      fills[device].push_back(busy);
+    }
+  }
+  std::sort(copies_.begin(), copies_.end(), [](const copy& a, const copy& b) {
+    return std::tie(a.begin, a.event) < std::tie(b.begin, b.event);
+  });
+  kernels_ = sets_of(std::move(kernels));
+  fills_ = sets_of(std::move(fills));
+  for (auto& [stream, parts] : by_stream) {
+    stream_kernels_.emplace(stream, interval_set(std::move(parts)));
+  }
+}
+
+void workload::join_calls() {
+  const auto& events = *events_;
+  std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> wanted;
+  wanted.reserve(copies_.size());
+  for (std::uint32_t index = 0; index < copies_.size(); ++index) {
+    if (const auto correlation = events.correlation(copies_[index].event)) {
+      wanted[*correlation].push_back(index);
+    }
+  }
+  for (row index = 0; index < events.size(); ++index) {
+    const auto kind = events.kind(index);
+    // AMD's runtime may copy by a kernel that a launch started.
+    if (kind != event_kind::copy_call && kind != event_kind::launch_call) {
+      continue;
+    }
+    const auto correlation = events.correlation(index);
+    const auto found = correlation ? wanted.find(*correlation) : wanted.end();
+    if (found == wanted.end()) {
+      continue;
+    }
+    for (const auto which : found->second) {
+      auto& candidate = copies_[which];
+      // Recorders start their numbers anew now and then: the latest call before the copy is its
+      // own.
+      const bool later =
+          candidate.call == no_row || events.begin(index) > events.begin(candidate.call);
+      if (events.begin(index) <= candidate.end && later) {
+        candidate.call = index;
+      }
+    }
+  }
+}
+
+void workload::find_places() {
+  const auto& events = *events_;
+  std::vector<std::pair<on_thread, std::uint32_t>> calls;
+  std::vector<char> has_copies(events.thread_count(), 0);
+  for (std::uint32_t index = 0; index < copies_.size(); ++index) {
+    if (copies_[index].call != no_row) {
+      calls.emplace_back(placed(events, copies_[index].call), index);
+      if (calls.back().first.thread < has_copies.size()) {
+        has_copies[calls.back().first.thread] = 1;
+      }
+    }
+  }
+  std::vector<on_thread> ranges;
+  std::vector<on_thread> waits;
+  for (row index = 0; index < events.size(); ++index) {
+    const auto kind = events.kind(index);
+    const auto thread = events.thread_of(index);
+    if (!thread || has_copies[*thread] == 0) {
+      continue;
+    }
+    if (kind == event_kind::operator_range || kind == event_kind::python_range) {
+      ranges.push_back(placed(events, index));
+    } else if (kind == event_kind::synchronisation || kind == event_kind::launch_call ||
+               kind == event_kind::copy_call) {
+      waits.push_back(placed(events, index));
+    }
+  }
+  std::sort(calls.begin(), calls.end());
+  for (auto* const list : {&ranges, &waits}) {
+    if (!std::is_sorted(list->begin(), list->end())) {
+      std::sort(list->begin(), list->end());
+    }
+  }
+
+  open_ranges open(events);
+  auto range = ranges.begin();
+  auto next = waits.begin();
+  for (const auto& [call, index] : calls) {
+    for (; range != ranges.end() && *range < call; ++range) {
+      open.close_until(range->thread, range->begin);
+      open.open(*range);
+    }
+    open.close_until(call.thread, call.begin);
+    copies_[index].framework_operator = open.outermost_operator();
+    copies_[index].function = open.innermost_function();
+    // What the thread does right behind the call: if it waits, it waits for this copy.
+    while (next != waits.end() && !(call < *next)) {
+      ++next;
+    }
+    if (next != waits.end() && next->thread == call.thread &&
+        events.kind(next->event) == event_kind::synchronisation) {
+      copies_[index].wait = next->event;
+    }
+  }
+}
+
+void workload::find_queued() {
+  for (auto& which : copies_) {
+    if (which.stream) {
+      const auto found = stream_kernels_.find({which.device, *which.stream});
+      if (found != stream_kernels_.end()) {
+        which.queued_ns = found->second.covered({which.begin, which.end});
+      }
+    }
+  }
+}
+
+void workload::sum_up() {
+  totals_.events = events_->size();
+  intervals_by_device copy_intervals;
+  std::map<std::tuple<direction, memory_kind, memory_kind>, copy_group> groups;
+  for (const auto& which : copies_) {
+    copy_intervals[which.device].push_back({which.begin, which.end});
+    const auto& details = *which.details;
+    auto& group =
+        groups
+            .try_emplace(
+                {details.direction, details.source_kind, details.destination_kind},
+                copy_group{details.direction, details.source_kind, details.destination_kind})
+            .first->second;
+    ++group.count;
+    group.time_ns += which.duration();
+    if (details.bytes) {
+      group.bytes += *details.bytes;
+      group.time_with_bytes_ns += which.duration();
+    } else {
+      ++group.without_bytes;
+    }
+  }
+  for (auto& [key, group] : groups) {
+    totals_.copies.push_back(group);
+  }
+  std::stable_sort(totals_.copies.begin(), totals_.copies.end(),
+                   [](const auto& a, const auto& b) { return a.time_ns > b.time_ns; });
+
+  const auto copies = sets_of(std::move(copy_intervals));
+  std::map<std::uint32_t, interval_set> all(kernels_);
+  for (const auto* const sets : {&copies, &std::as_const(fills_)}) {
+    for (const auto& [device, set] : *sets) {
+      all[device] = united(all[device], set);
+    }
+  }
+  std::int64_t first = std::numeric_limits<std::int64_t>::max();
+  std::int64_t last = std::numeric_limits<std::int64_t>::min();
+  for (const auto& [device, busy] : all) {
+    const auto& kernels = of_device(kernels_, device);
+    const auto& copying = of_device(copies, device);
+    totals_.kernel_busy_ns += kernels.length();
+    totals_.copy_busy_ns += copying.length();
+    totals_.copy_beside_kernels_ns += intersected(kernels, copying).length();
+    totals_.busy_ns += busy.length();
+    ++totals_.devices;
+    if (!busy.empty()) {
+      first = std::min(first, busy.parts().front().begin);
+      last = std::max(last, busy.parts().back().end);
+    }
+  }
+  totals_.span_ns = first < last ? last - first : 0;
+}
+
+const interval_set& workload::kernels_of(std::uint32_t device) const {
+  return of_device(kernels_, device);
+}
+
+double workload::share_of_span(std::int64_t time_ns) const noexcept {
+  return totals_.span_ns > 0 ? static_cast<double>(time_ns) / static_cast<double>(totals_.span_ns)
+                             : 0.0;
+}
+
+std::string workload::describe_place(const copy& which) const {
+  std::string where;
+  if (which.framework_operator != no_row) {
+    where = events_->name_text(which.framework_operator);
+  } else if (which.call != no_row) {
+    where = events_->name_text(which.call);
+  }
+  if (which.function != 0) {
+    where += where.empty() ? "" : " at ";
+    where += events_->text(which.function);
+  }
+  return where.empty() ? "unknown place" : where;
+}
+
+}  // namespace berth::diagnose

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// A trace prepared for the rules: copies in order of time with the calls that started them and the
+// places in the program, when each device was busy with what, and the totals that a report opens
+// with. Built once; rules only read it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/interval.hpp"
+#include "diagnose/expectation.hpp"
+#include "trace/trace.hpp"
+
+namespace berth::diagnose {
+
+inline constexpr std::uint32_t no_device = trace::no_row;
+
+struct copy {
+  trace::row event;
+  std::int64_t begin;
+  std::int64_t end;
+  const trace::transfer* details;  // owned by the trace
+  std::uint32_t device;            // no_device where unknown
+  std::optional<std::int64_t> stream;
+
+  // The call that started it, and the synchronisation that waits for it right behind that call.
+  trace::row call = trace::no_row;
+  trace::row wait = trace::no_row;
+  // The outermost operator and the innermost function of the program around the call.
+  trace::row framework_operator = trace::no_row;
+  trace::name_id function = 0;
+  // Part of [begin, end) in which the copy cannot have run: kernels of its own stream did.
+  std::int64_t queued_ns = 0;
+
+  [[nodiscard]] std::int64_t duration() const noexcept { return end - begin; }
+  // What it took without the time in which it only waited.
+  [[nodiscard]] std::int64_t working_ns() const noexcept { return duration() - queued_ns; }
+  [[nodiscard]] bool between_host_and_device() const noexcept {
+    return details->direction == direction::host_to_device ||
+           details->direction == direction::device_to_host;
+  }
+  [[nodiscard]] memory_kind host_kind() const noexcept { return details->host_kind(); }
+};
+
+// Copies with the same direction and kinds.
+struct copy_group {
+  berth::direction direction;
+  memory_kind source;
+  memory_kind destination;
+  std::uint64_t count = 0;
+  bytes_t bytes = 0;                    // of the copies that know theirs
+  std::uint64_t without_bytes = 0;      // copies that do not
+  std::int64_t time_ns = 0;             // sum of durations
+  std::int64_t time_with_bytes_ns = 0;  // of the copies that know their bytes
+
+  // Of the copies that know their bytes; nothing if none does.
+  [[nodiscard]] std::optional<double> rate() const noexcept;
+};
+
+struct totals {
+  std::uint64_t events = 0;
+  std::uint64_t kernels = 0;
+  std::uint64_t fills = 0;
+  // Busy times are lengths of unions, added over devices: work side by side on one device counts
+  // once.
+  std::int64_t kernel_busy_ns = 0;
+  std::int64_t copy_busy_ns = 0;
+  std::int64_t busy_ns = 0;                 // kernels, copies and fills
+  std::int64_t copy_beside_kernels_ns = 0;  // copies while a kernel ran on the same device
+  std::int64_t span_ns = 0;                 // first to last device activity
+  std::uint32_t devices = 0;                // that were active
+  std::vector<copy_group> copies;           // by falling time
+};
+
+class workload {
+public:
+  workload(const trace::trace& events, const machine::machine_profile* profile);
+
+  [[nodiscard]] const trace::trace& events() const noexcept { return *events_; }
+  [[nodiscard]] const expectation& expected() const noexcept { return expected_; }
+  [[nodiscard]] const diagnose::totals& totals() const noexcept { return totals_; }
+  // By ascending begin.
+  [[nodiscard]] std::span<const copy> copies() const noexcept { return copies_; }
+  // When kernels of the program ran on a device.
+  [[nodiscard]] const interval_set& kernels_of(std::uint32_t device) const;
+  // Share of the span; 0 for an empty span.
+  [[nodiscard]] double share_of_span(std::int64_t time_ns) const noexcept;
+
+  // "aten::to at train.py(12): step"; "cudaMemcpy" where only the call is known; "unknown place".
+  [[nodiscard]] std::string describe_place(const copy& which) const;
+
+private:
+  void collect();
+  void join_calls();
+  void find_places();
+  void find_queued();
+  void sum_up();
+
+  const trace::trace* events_;
+  expectation expected_;
+  diagnose::totals totals_;
+  std::vector<copy> copies_;
+  std::map<std::uint32_t, interval_set> kernels_;
+  std::map<std::pair<std::uint32_t, std::int64_t>, interval_set> stream_kernels_;
+  std::map<std::uint32_t, interval_set> fills_;
+};
+
+}  // namespace berth::diagnose

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The report model: what text and JSON render. One model, so that no rendering knows more than
+// another.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "berth/error.hpp"
+#include "diagnose/diagnosis.hpp"
+#include "trace/import/import.hpp"
+#include "trace/trace.hpp"
+
+namespace berth::report {
+
+// Of one trace: what it is, how far it could be read, and what it shows. A trace that could not be
+// read at all has an error and nothing else.
+struct trace_report {
+  std::string file;
+  std::optional<error> failure;
+  trace::metadata about;
+  std::optional<trace::cut> cut;
+  diagnose::diagnosis diagnosis;
+};
+
+struct document {
+  std::vector<trace_report> traces;
+};
+
+// "HtoD (Pageable -> Device)": direction and kinds as CUDA's profilers spell them; an end of
+// unknown kind is called by its side.
+[[nodiscard]] std::string copy_label(const diagnose::copy_group& group);
+
+}  // namespace berth::report

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// A file as a stream of plain bytes: gzip is undone on the way, recognised from its first bytes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "berth/result.hpp"
+
+namespace berth::trace {
+
+class byte_source {
+public:
+  // Blocks on the file system. @errors file_unreadable, input_empty
+  [[nodiscard]] static result<byte_source> open(const std::string& path);
+
+  byte_source(byte_source&&) noexcept;
+  byte_source& operator=(byte_source&&) noexcept;
+  ~byte_source();
+
+  // Fills `target` from its start and returns how many bytes it holds; fewer than asked for only at
+  // the end. @errors file_unreadable, input_compression
+  [[nodiscard]] result<std::size_t> read(std::span<char> target);
+
+  // True when compressed data ended before its own end mark. Valid once read() has reached the end.
+  [[nodiscard]] bool ended_early() const noexcept;
+  [[nodiscard]] bool is_compressed() const noexcept;
+  // Bytes of the file itself: read so far, and in all.
+  [[nodiscard]] std::uint64_t file_bytes_read() const noexcept;
+  [[nodiscard]] std::uint64_t file_bytes() const noexcept;
+
+private:
+  struct state;
+  explicit byte_source(std::unique_ptr<state> opened);
+  std::unique_ptr<state> state_;
+};
+
+}  // namespace berth::trace

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line of berth: verbs and their options. What a verb does stands in cmd_<verb>.cpp.
+// The only source that includes CLI11, which is slow to compile.
+#include <cstdlib>
+#include <exception>
+#include <iostream>
+#include <map>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "berth/version.hpp"
+#include "cli.hpp"
+#include "cmd_analyze.hpp"
+
+namespace {
+
+using berth::cli::exit_status;
+using berth::cli::output_format;
+
+const std::map<std::string, output_format> formats{{"text", output_format::text},
+                                                   {"json", output_format::json}};
+
+constexpr auto footer =
+    "Exit status: 0 done, 1 a fault was found (with --check), 2 wrong usage,\n"
+    "3 the machine or the input does not allow it, 4 data came out wrong.";
+
+struct verbs {
+  berth::cli::analyze_options analyze;
+  bool check = false;
+};
+
+CLI::App* add_analyze(CLI::App& app, verbs& parsed) {
+  auto* const verb = app.add_subcommand(
+      "analyze", "Say why a program's GPU copies are slow, from a profiler's trace");
+  verb->add_option("FILE", parsed.analyze.files,
+                   "Traces: PyTorch/Kineto Chrome traces, .json or .json.gz")
+      ->required();
+  verb->add_option("--format", parsed.analyze.format, "text (default) or json")
+      ->transform(CLI::CheckedTransformer(formats, CLI::ignore_case))
+      ->type_name("FORMAT");
+  verb->add_option("-o,--output", parsed.analyze.output, "Write to FILE instead of standard output")
+      ->type_name("FILE");
+  verb->add_flag("--check", parsed.check, "Exit with status 1 if a fault was found");
+  verb->footer(std::string("Example:\n  berth analyze trace.json.gz\n"
+                           "  berth analyze --format json --check rank*.json | jq .traces[].verdict"
+                           "\n\n") +
+               footer);
+  return verb;
+}
+
+CLI::App* add_version(CLI::App& app) {
+  return app.add_subcommand("version", "Print the version");
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("GPU memory in its right place, moved at the speed of the link.", "berth");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", std::string(berth::version_text));
+  app.footer(std::string("berth VERB --help tells more of a verb.\n\n") + footer);
+  verbs parsed;
+  const auto* const analyze = add_analyze(app, parsed);
+  const auto* const version = add_version(app);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& stop) {
+    const int status = app.exit(stop);
+    return status == 0 ? 0 : static_cast<int>(exit_status::wrong_usage);
+  }
+  const auto io = berth::cli::standard_streams();
+  if (analyze->parsed()) {
+    parsed.analyze.check =
+        parsed.check ? berth::cli::analyze_check::on : berth::cli::analyze_check::off;
+    return static_cast<int>(run_analyze(parsed.analyze, io));
+  }
+  if (version->parsed()) {
+    io.out << "berth " << berth::version_text << '\n';
+  }
+  return static_cast<int>(exit_status::done);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const berth::exception& failure) {
+    berth::cli::show_error(std::cerr, failure.details());
+  } catch (const std::exception& failure) {
+    std::cerr << "error: " << failure.what() << '\n';
+  }
+  return static_cast<int>(exit_status::unusable);
+}
