@@ -30,22 +30,28 @@ enum class errc : std::uint16_t {
   gpu_no_runtime = 1201,        ///< no GPU runtime library is on this machine
   gpu_runtime_unusable = 1202,  ///< a runtime library that lacks calls, is too old or won't start
   gpu_no_device = 1203,         ///< the runtime works and has no device
-  gpu_device_out_of_range = 1204,  ///< no device of this index
-  gpu_out_of_memory = 1205,        ///< the memory asked for is not there; carries the amounts
-  gpu_invalid_value = 1206,        ///< an address, size or option that the runtime refuses
-  gpu_invalid_handle = 1207,       ///< a stream or event that is none, or of another device
-  gpu_not_supported = 1208,        ///< this runtime or device cannot do it
-  gpu_not_permitted = 1209,        ///< the system does not allow it to this user
-  gpu_not_ready = 1210,            ///< a result asked for before its work has completed
-  gpu_already_registered = 1211,   ///< host memory that is page-locked already
-  gpu_not_registered = 1212,       ///< host memory that was never registered
-  gpu_launch_failed = 1213,        ///< a kernel that could not be started
-  gpu_kernel_unavailable = 1214,   ///< berth's own kernels cannot be built for the device
-  gpu_capture = 1215,              ///< not allowed while a stream captures a graph
-  gpu_device_lost = 1216,          ///< earlier work broke the device's context
-  gpu_shut_down = 1217,            ///< the runtime has shut down
-  gpu_unexpected = 1218,           ///< an error of the runtime that has no place of its own here
-  internal = 1901,                 ///< a fault in berth itself
+  gpu_device_out_of_range = 1204,   ///< no device of this index
+  gpu_out_of_memory = 1205,         ///< the memory asked for is not there; carries the amounts
+  gpu_invalid_value = 1206,         ///< an address, size or option that the runtime refuses
+  gpu_invalid_handle = 1207,        ///< a stream or event that is none, or of another device
+  gpu_not_supported = 1208,         ///< this runtime or device cannot do it
+  gpu_not_permitted = 1209,         ///< the system does not allow it to this user
+  gpu_not_ready = 1210,             ///< a result asked for before its work has completed
+  gpu_already_registered = 1211,    ///< host memory that is page-locked already
+  gpu_not_registered = 1212,        ///< host memory that was never registered
+  gpu_launch_failed = 1213,         ///< a kernel that could not be started
+  gpu_kernel_unavailable = 1214,    ///< berth's own kernels cannot be built for the device
+  gpu_capture = 1215,               ///< not allowed while a stream captures a graph
+  gpu_device_lost = 1216,           ///< earlier work broke the device's context
+  gpu_shut_down = 1217,             ///< the runtime has shut down
+  gpu_unexpected = 1218,            ///< an error of the runtime that has no place of its own here
+  memory_invalid_size = 1301,       ///< a size that cannot be allocated
+  memory_invalid_alignment = 1302,  ///< an alignment that cannot be had
+  memory_foreign_pointer = 1303,    ///< an address that this resource did not give out
+  memory_double_free = 1304,        ///< an address that was freed already
+  memory_over_budget = 1305,        ///< more pinned memory than the budget allows
+  memory_context_closed = 1306,     ///< a call to something whose context is gone
+  internal = 1901,                  ///< a fault in berth itself
 };
 
 /// The largest thing that is lost with an error; all else can still be used.
@@ -129,6 +135,12 @@ public:
 class out_of_memory_error : public gpu_error {
 public:
   using gpu_error::gpu_error;
+};
+
+/// A size, address or context that a resource or pool cannot take (13xx).
+class memory_error : public exception {
+public:
+  using exception::exception;
 };
 
 /// Throws the exception type that belongs to the error's group.

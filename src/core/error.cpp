@@ -69,6 +69,18 @@ constexpr std::array table{
                "The GPU runtime has shut down, as it does when the process ends."},
     error_info{errc::gpu_unexpected, "gpu-unexpected", error_scope::call,
                "The GPU runtime reported an error that berth has no own word for."},
+    error_info{errc::memory_invalid_size, "memory-invalid-size", error_scope::call,
+               "A size that cannot be allocated."},
+    error_info{errc::memory_invalid_alignment, "memory-invalid-alignment", error_scope::call,
+               "An alignment that cannot be had."},
+    error_info{errc::memory_foreign_pointer, "memory-foreign-pointer", error_scope::call,
+               "An address that this resource did not give out."},
+    error_info{errc::memory_double_free, "memory-double-free", error_scope::call,
+               "An address that was freed already."},
+    error_info{errc::memory_over_budget, "memory-over-budget", error_scope::call,
+               "More pinned memory than the budget allows."},
+    error_info{errc::memory_context_closed, "memory-context-closed", error_scope::call,
+               "A call to something whose context is gone."},
     error_info{errc::internal, "internal", error_scope::call, "A fault in berth itself."},
 };
 
@@ -123,6 +135,8 @@ void throw_error(const error& what) {
         throw out_of_memory_error(what);
       }
       throw gpu_error(what);
+    case 13:
+      throw memory_error(what);
     default:
       throw exception(what);
   }

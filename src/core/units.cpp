@@ -69,8 +69,8 @@ std::optional<quantity> scaled(std::string_view text, std::span<const unit> unit
   }
   const auto digits = text.substr(0, static_cast<std::size_t>(rest - text.data()));
   const auto name = text::to_lower(text::trim(text.substr(digits.size())));
-  const auto found = std::find_if(
-      units.begin(), units.end(), [&](const unit& candidate) { return candidate.name == name; });
+  const auto found = std::find_if(units.begin(), units.end(),
+                                  [&](const unit& candidate) { return candidate.name == name; });
   if (found == units.end()) {
     return std::nullopt;
   }
