@@ -8,6 +8,7 @@ target_compile_options(berth_options INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wold-style-cast
   -Wnon-virtual-dtor -Woverloaded-virtual -Wcast-align -Wundef
   $<$<BOOL:${BERTH_WARNINGS_AS_ERRORS}>:-Werror>)
+target_link_libraries(berth_options INTERFACE fmt::fmt)
 if(BERTH_SANITIZE)
   target_compile_options(berth_options INTERFACE
     -fsanitize=${BERTH_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
@@ -18,12 +19,28 @@ if(BERTH_BUILD_FUZZERS)
   target_compile_options(berth_options INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
+# Headers that nearly every source includes, compiled once: most of a source's compile time is
+# theirs. Sources include what they use all the same; the tidy preset compiles without. ccache can't
+# see through a precompiled header, so with it there is none.
+set(berth_common_headers
+  <algorithm> <array> <atomic> <chrono> <cstdint> <functional> <map> <memory> <mutex> <optional>
+  <span> <string> <string_view> <thread> <utility> <variant> <vector> <fmt/format.h>)
+if(BERTH_PRECOMPILED_HEADERS AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/common_headers.cpp CONTENT "")
+  add_library(berth_headers OBJECT ${PROJECT_BINARY_DIR}/common_headers.cpp)
+  target_link_libraries(berth_headers PRIVATE berth_options)
+  target_precompile_headers(berth_headers PRIVATE ${berth_common_headers})
+endif()
+
 # berth_add_library(core a.cpp b.cpp LINK fmt::fmt berth_other)
 # A folder of src/ as the static library berth_<name>.
 function(berth_add_library name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LINK")
   add_library(berth_${name} STATIC ${arg_UNPARSED_ARGUMENTS})
   target_link_libraries(berth_${name} PUBLIC berth_options ${arg_LINK})
+  if(TARGET berth_headers)
+    target_precompile_headers(berth_${name} REUSE_FROM berth_headers)
+  endif()
 endfunction()
 
 # berth_add_test(unit_core a_test.cpp b_test.cpp LINK berth_core LABEL unit)

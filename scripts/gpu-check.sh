@@ -12,8 +12,17 @@
 # Exit status: 0 all passed, 1 a case failed, 2 wrong usage, 3 no GPU that could be tested.
 #
 # Needs to build: g++, cmake, ninja, fmt, nlohmann-json and GoogleTest with their headers. Leaves the
-# GPU's settings alone; takes at most 1 GiB of its memory and some minutes.
+# settings of the GPU alone; takes at most 256 MiB of its memory and some minutes.
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+
+# lib.sh has gone to the checkout; what the caller names is seen from where the caller is.
+called_from=$OLDPWD
+absolute() {
+  case $1 in
+    /*) printf '%s\n' "$1" ;;
+    *) printf '%s\n' "$called_from/$1" ;;
+  esac
+}
 
 usage() {
   printf '%s\n' "$1" >&2
@@ -30,15 +39,15 @@ while [[ $# -gt 0 ]]; do
     --binary | --pack | --driver)
       [[ $# -ge 2 ]] || usage "$1 needs a value"
       case $1 in
-        --binary) binary=$2 ;;
-        --pack) pack=$2 ;;
+        --binary) binary=$(absolute "$2") ;;
+        --pack) pack=$(absolute "$2") ;;
         --driver) drivers=("$2") ;;
       esac
       shift 2
       ;;
     -*) usage "no such option: $1" ;;
     *)
-      folder=$1
+      folder=$(absolute "$1")
       shift
       ;;
   esac
@@ -50,7 +59,7 @@ build() {
   shift
   printf 'Building the suite...\n'
   quietly "$into/configure.log" cmake -S . -B "$into" -G Ninja -D CMAKE_BUILD_TYPE=Release \
-    -D BERTH_BUILD_COMMAND=OFF -D BERTH_BUILD_TESTS=ON "$@"
+    -D BERTH_BUILD_TOOL=OFF -D BERTH_BUILD_TESTS=OFF -D BERTH_BUILD_CONFORMANCE=ON "$@"
   quietly "$into/build.log" cmake --build "$into" --target conformance -j "$jobs"
 }
 
@@ -70,7 +79,6 @@ if [[ -z $binary ]]; then
   binary=build/gpu-check-build/bin/conformance
 fi
 [[ -x $binary ]] || fail "no program: $binary"
-binary=$(realpath -- "$binary")
 mkdir -p -- "$folder"
 
 gpu_of() {

@@ -10,16 +10,18 @@
 /// program must be linked with -rdynamic to export it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 namespace berth {
 
 /// One launch of a kernel, as its host function sees it.
 struct emulated_launch {
-  std::uint32_t grid[3];       ///< work items in each dimension
-  std::uint32_t workgroup[3];  ///< work items in a work group
-  const void* arguments;       ///< the kernel's arguments, laid out as the compiler did
-  /// The host address of a GPU address, or null where the device may not access it.
+  std::array<std::uint32_t, 3> grid;       ///< work items in each dimension
+  std::array<std::uint32_t, 3> workgroup;  ///< work items in a work group
+  const void* arguments;                   ///< the kernel's arguments, laid out as the compiler did
+  /// The host address of a GPU address. Null where the device may not access it: the kernel then
+  /// ends with a memory fault, as on a GPU, whatever the function does.
   void* (*host_address)(std::uint64_t gpu_address);
   /// How long the kernel shall have taken on the device's clock; the function may set it.
   std::uint64_t device_ns;

@@ -2,6 +2,7 @@
 #include "diagnose/diagnosis.hpp"
 
 #include <algorithm>
+#include <string_view>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -12,10 +13,14 @@
 namespace berth::diagnose {
 namespace {
 
-// Each copy once, by its largest gain: two findings about one copy do not save twice.
-std::int64_t combined_saving(const std::vector<finding>& findings) {
+// Each copy once, by its largest gain: two findings about one copy do not save twice. Copies of
+// different findings may run side by side, so the span is a limit too, unless one finding alone is
+// above it with host time.
+std::int64_t combined_saving(const workload& work, const std::vector<finding>& findings) {
   std::unordered_map<std::uint32_t, std::int64_t> best;
+  std::int64_t largest = 0;
   for (const auto& found : findings) {
+    largest = std::max(largest, found.saving ? found.saving->time_ns : 0);
     for (const auto& [copy, time] : found.gains) {
       auto& known = best[copy];
       known = std::max(known, time);
@@ -25,7 +30,8 @@ std::int64_t combined_saving(const std::vector<finding>& findings) {
   for (const auto& [copy, time] : best) {
     sum += time;
   }
-  return sum;
+  // The gains of each copy are rounded down: together they may miss a finding's saving by that.
+  return std::max(largest, std::min(sum, work.totals().span_ns));
 }
 
 bool weighs_more(const finding& a, const finding& b) {
@@ -41,33 +47,58 @@ std::string saving_words(const workload& work, const saving& saved) {
                      milliseconds(saved.time_ns), milliseconds(work.totals().span_ns));
 }
 
-// How the copies between host and device stand where no rule objects.
-std::string all_is_well(const workload& work) {
-  const auto host_copies = select(work, [](const copy&) { return true; });
+std::string without_host_copies(const workload& work) {
   if (work.copies().empty()) {
     return "No copies in this trace: nothing to gain here.";
   }
+  const auto copies = work.copies();
+  return std::any_of(
+             copies.begin(), copies.end(),
+             [](const copy& which) { return which.details->direction == direction::unknown; })
+             ? "The trace does not say which way its copies go: nothing can be said of them."
+             : "No copies between host and GPU in this trace: nothing to gain here.";
+}
+
+// How the copies between host and device stand where no rule objects.
+std::string all_is_well(const workload& work) {
+  const auto host_copies = select(work, [](const copy&) { return true; });
   if (host_copies.empty()) {
-    return "No copies between host and GPU in this trace: nothing to gain here.";
+    return without_host_copies(work);
   }
   const auto total = sum_of(work, host_copies);
+  const auto share = work.share_of_span(total.wall_ns);
   const auto pinned =
       select(work, [](const copy& which) { return is_page_locked(which.host_kind()); });
-  const auto pinned_time = sum_of(work, pinned).duration_ns;
-  const auto share = work.share_of_span(total.duration_ns);
-  if (pinned_time * 10 < total.duration_ns * 9) {
-    return fmt::format("Copies between host and GPU take {} of the span: nothing worth changing.",
-                       percent(share));
+  const bool are_pinned =
+      !pinned.empty() && sum_of(work, pinned).working_ns >= total.working_ns / 10 * 9;
+  const bool at_rate = at_link_rate(work, host_copies);
+  if (!are_pinned && !at_rate) {
+    return fmt::format("Copies between host and GPU take {} of the span: {}.", percent(share),
+                       share < material_share
+                           ? "nothing worth changing"
+                           : "nothing in this trace says that they could take less");
   }
-  const auto found = gains_against(work, pinned, host_end::pinned);
-  const bool at_link_rate = found.known > 0 && static_cast<double>(found.expected_ns) >=
-                                                   link_rate_ratio * static_cast<double>(pinned_time);
-  const auto beside = work.totals().copy_beside_kernels_ns;
-  return fmt::format("Copies are pinned{}{}: nothing to gain.",
-                     at_link_rate ? " and at the link's rate" : "",
-                     beside * 2 > work.totals().copy_busy_ns
-                         ? ", and run beside kernels"
-                         : fmt::format(", and take {} of the span", percent(share)));
+  const std::string_view state = !are_pinned ? "run at the link's rate"
+                                 : at_rate   ? "are pinned and at the link's rate"
+                                             : "are pinned";
+  if (work.totals().copy_beside_kernels_ns * 2 > work.totals().copy_busy_ns) {
+    return fmt::format("Copies {}, and run beside kernels: nothing to gain.", state);
+  }
+  return fmt::format("Copies {}, and take {} of the span: {}.", state, percent(share),
+                     at_rate ? "nothing to gain" : "nothing worth changing");
+}
+
+// A GPU that idles is not always waiting for its copies.
+std::string idle_remark(const workload& work) {
+  constexpr double idle = 0.5;
+  const auto& totals = work.totals();
+  if (totals.span_ns <= 0 || totals.copies.empty()) {
+    return {};
+  }
+  const auto busy = work.share_of_span(totals.busy_ns) / totals.devices;
+  return busy < idle
+             ? fmt::format(" The GPU idles {} of the span, but not in copies.", percent(1 - busy))
+             : std::string();
 }
 
 std::string verdict_of(const workload& work, const std::vector<finding>& findings) {
@@ -75,7 +106,7 @@ std::string verdict_of(const workload& work, const std::vector<finding>& finding
     if (work.totals().devices == 0) {
       return "No GPU activity in this trace: nothing can be said of copies.";
     }
-    return all_is_well(work);
+    return all_is_well(work) + idle_remark(work);
   }
   const auto& first = findings.front();
   std::string text = first.headline;
@@ -89,6 +120,32 @@ std::string verdict_of(const workload& work, const std::vector<finding>& finding
     text += fmt::format(" {} more {} below.", more, more == 1 ? "finding" : "findings");
   }
   return text;
+}
+
+bool has_latency_bound_rates(const totals& shown) {
+  return std::any_of(shown.copies.begin(), shown.copies.end(), [](const copy_group& group) {
+    const auto with_bytes = group.count - group.without_bytes;
+    return with_bytes > 0 && group.bytes / with_bytes <= tiny_bytes;
+  });
+}
+
+std::vector<std::string> notes_of(const workload& work, const std::vector<finding>& findings) {
+  std::vector<std::string> notes;
+  if (has_latency_bound_rates(work.totals())) {
+    notes.push_back(
+        fmt::format("A rate of copies of {} or less shows the fixed cost of a copy, not the link.",
+                    format_bytes(tiny_bytes)));
+  }
+  const bool has_places = std::any_of(findings.begin(), findings.end(),
+                                      [](const finding& one) { return !one.places.empty(); });
+  const bool has_functions = std::any_of(work.copies().begin(), work.copies().end(),
+                                         [](const copy& one) { return one.function != 0; });
+  if (has_places && !has_functions && work.events().about.framework == "PyTorch") {
+    notes.emplace_back(
+        "The trace has no Python stacks: record with profile(..., with_stack=True) to see the "
+        "lines that copy.");
+  }
+  return notes;
 }
 
 }  // namespace
@@ -105,8 +162,9 @@ diagnosis diagnose(const trace::trace& events, const machine::machine_profile* p
   if (!result.findings.empty()) {
     result.worst = result.findings.front().severity;
   }
-  result.saving_ns = combined_saving(result.findings);
+  result.saving_ns = combined_saving(work, result.findings);
   result.verdict = verdict_of(work, result.findings);
+  result.notes = notes_of(work, result.findings);
   return result;
 }
 

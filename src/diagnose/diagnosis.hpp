@@ -21,6 +21,8 @@ struct diagnosis {
   severity worst = severity::note;
   // What all fixes together would save, each copy counted once.
   std::int64_t saving_ns = 0;
+  // How to read the figures, and what a better recording would show.
+  std::vector<std::string> notes;
 };
 
 // Pure and deterministic; blocks for as long as it computes. `profile` may be null: then the

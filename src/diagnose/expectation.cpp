@@ -75,7 +75,7 @@ void expectation::take_from_pinned_copies(const trace::trace& events) {
     }
   }
   if (basis_.empty()) {
-    basis_ = "nothing: the trace names no GPU that berth knows and has no pinned copies";
+    basis_ = "nothing: the trace names no GPU that berth knows and has too few pinned copies";
   }
 }
 

@@ -9,6 +9,8 @@ namespace {
 
 constexpr std::array all{
     rule{"pageable-copies", "Copies from or to pageable memory", find_pageable_copies},
+    rule{"unknown-memory-kind", "Copies from or to memory of unknown kind",
+         find_unknown_memory_kind},
     rule{"ping-pong", "The same data goes to and fro", find_ping_pong},
     rule{"fresh-pages", "Results land in memory that was never touched", find_fresh_pages},
     rule{"tiny-copies", "Many tiny copies", find_tiny_copies},

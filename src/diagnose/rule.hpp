@@ -25,6 +25,7 @@ struct rule {
 
 // One each, in rules/.
 void find_pageable_copies(const workload& work, std::vector<finding>& findings);
+void find_unknown_memory_kind(const workload& work, std::vector<finding>& findings);
 void find_fresh_pages(const workload& work, std::vector<finding>& findings);
 void find_one_off_copies(const workload& work, std::vector<finding>& findings);
 void find_ping_pong(const workload& work, std::vector<finding>& findings);

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <limits>
 #include <string_view>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -65,7 +65,8 @@ bool is_library_frame(std::string_view frame) noexcept {
          std::any_of(parts.begin(), parts.end(), contains);
 }
 
-// The ranges that are open on a thread at some moment, outermost first.
+// The ranges that are open on a thread at some moment, outermost first. What is asked of them is
+// kept with each range, so that deep nesting costs no more than shallow.
 class open_ranges {
 public:
   explicit open_ranges(const trace::trace& events) : events_(events) {}
@@ -75,45 +76,84 @@ public:
       open_.clear();
       thread_ = thread;
     }
-    while (!open_.empty() && open_.back().end <= time) {
+    while (!open_.empty() && events_.end(open_.back().event) <= time) {
       open_.pop_back();
     }
   }
-  void open(const on_thread& range) { open_.push_back(range); }
+
+  void open(row range) {
+    const row above = outermost_operator();
+    const bool is_operator = events_.kind(range) == event_kind::operator_range;
+    open_.push_back({range, above == no_row && is_operator ? range : above, std::nullopt});
+  }
 
   [[nodiscard]] row outermost_operator() const {
-    for (const auto& range : open_) {
-      if (events_.kind(range.event) == event_kind::operator_range) {
-        return range.event;
-      }
-    }
-    return no_row;
+    return open_.empty() ? no_row : open_.back().outermost_operator;
   }
 
   // The innermost function that is not a library's; 0 if none is known.
-  [[nodiscard]] trace::name_id innermost_function() const {
-    for (auto range = open_.rbegin(); range != open_.rend(); ++range) {
-      if (events_.kind(range->event) == event_kind::python_range &&
-          !is_library_frame(events_.name_text(range->event))) {
-        return events_.name(range->event);
-      }
-      if (const auto* const site = events_.site(range->event)) {
-        const auto own = std::find_if(
-            site->frames.begin(), site->frames.end(),
-            [&](trace::name_id frame) { return !is_library_frame(events_.text(frame)); });
-        if (own != site->frames.end()) {
-          return *own;
-        }
-      }
+  [[nodiscard]] trace::name_id innermost_function() {
+    auto known = open_.rbegin();
+    while (known != open_.rend() && !known->innermost_function) {
+      ++known;
     }
-    return 0;
+    trace::name_id innermost = known != open_.rend() ? *known->innermost_function : 0;
+    for (auto range = known.base(); range != open_.end(); ++range) {
+      if (const auto own = function_of(range->event); own != 0) {
+        innermost = own;
+      }
+      range->innermost_function = innermost;
+    }
+    return innermost;
   }
 
 private:
+  struct open_range {
+    row event;
+    row outermost_operator;                            // of this range and those around it
+    std::optional<trace::name_id> innermost_function;  // the same; nothing if not yet looked for
+  };
+
+  // The program's function that the range itself names; 0 if it names none.
+  [[nodiscard]] trace::name_id function_of(row range) const {
+    if (events_.kind(range) == event_kind::python_range &&
+        !is_library_frame(events_.name_text(range))) {
+      return events_.name(range);
+    }
+    const auto* const site = events_.site(range);
+    if (site == nullptr) {
+      return 0;
+    }
+    const auto own =
+        std::find_if(site->frames.begin(), site->frames.end(),
+                     [&](trace::name_id frame) { return !is_library_frame(events_.text(frame)); });
+    return own != site->frames.end() ? *own : 0;
+  }
+
   const trace::trace& events_;
-  std::vector<on_thread> open_;
+  std::vector<open_range> open_;
   std::uint32_t thread_ = no_row;
 };
+
+// A call or a copy, by the recorder's number.
+struct correlated {
+  std::uint64_t correlation;
+  std::int64_t time;
+  std::uint32_t index;
+
+  friend bool operator<(const correlated& a, const correlated& b) noexcept {
+    // Of calls that begin together the first in the file counts: it stands last.
+    return std::tie(a.correlation, a.time, b.index) < std::tie(b.correlation, b.time, a.index);
+  }
+};
+
+template <typename Element>
+void sort_unless_sorted(std::vector<Element>& elements) {
+  // Recorders write most things in order.
+  if (!std::is_sorted(elements.begin(), elements.end())) {
+    std::sort(elements.begin(), elements.end());
+  }
+}
 
 }  // namespace
 
@@ -174,35 +214,37 @@ void workload::collect() {
   }
 }
 
+// Recorders start their numbers anew now and then: of several calls with a copy's number the latest
+// that began before the copy's end is its own.
 void workload::join_calls() {
   const auto& events = *events_;
-  std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> wanted;
-  wanted.reserve(copies_.size());
+  std::vector<correlated> wanted;
   for (std::uint32_t index = 0; index < copies_.size(); ++index) {
     if (const auto correlation = events.correlation(copies_[index].event)) {
-      wanted[*correlation].push_back(index);
+      wanted.push_back({*correlation, copies_[index].end, index});
     }
   }
-  for (row index = 0; index < events.size(); ++index) {
+  std::vector<correlated> calls;
+  for (row index = 0; !wanted.empty() && index < events.size(); ++index) {
     const auto kind = events.kind(index);
     // AMD's runtime may copy by a kernel that a launch started.
     if (kind != event_kind::copy_call && kind != event_kind::launch_call) {
       continue;
     }
-    const auto correlation = events.correlation(index);
-    const auto found = correlation ? wanted.find(*correlation) : wanted.end();
-    if (found == wanted.end()) {
-      continue;
+    if (const auto correlation = events.correlation(index)) {
+      calls.push_back({*correlation, events.begin(index), index});
     }
-    for (const auto which : found->second) {
-      auto& candidate = copies_[which];
-      // Recorders start their numbers anew now and then: the latest call before the copy is its
-      // own.
-      const bool later =
-          candidate.call == no_row || events.begin(index) > events.begin(candidate.call);
-      if (events.begin(index) <= candidate.end && later) {
-        candidate.call = index;
-      }
+  }
+  sort_unless_sorted(wanted);
+  sort_unless_sorted(calls);
+  auto next = calls.begin();
+  for (const auto& which : wanted) {
+    const auto place = std::pair(which.correlation, which.time);
+    while (next != calls.end() && std::pair(next->correlation, next->time) <= place) {
+      ++next;
+    }
+    if (next != calls.begin() && std::prev(next)->correlation == which.correlation) {
+      copies_[which.index].call = std::prev(next)->index;
     }
   }
 }
@@ -234,12 +276,9 @@ void workload::find_places() {
       waits.push_back(placed(events, index));
     }
   }
-  std::sort(calls.begin(), calls.end());
-  for (auto* const list : {&ranges, &waits}) {
-    if (!std::is_sorted(list->begin(), list->end())) {
-      std::sort(list->begin(), list->end());
-    }
-  }
+  sort_unless_sorted(calls);
+  sort_unless_sorted(ranges);
+  sort_unless_sorted(waits);
 
   open_ranges open(events);
   auto range = ranges.begin();
@@ -247,7 +286,7 @@ void workload::find_places() {
   for (const auto& [call, index] : calls) {
     for (; range != ranges.end() && *range < call; ++range) {
       open.close_until(range->thread, range->begin);
-      open.open(*range);
+      open.open(range->event);
     }
     open.close_until(call.thread, call.begin);
     copies_[index].framework_operator = open.outermost_operator();

@@ -36,9 +36,11 @@ struct copy {
   // Part of [begin, end) in which the copy cannot have run: kernels of its own stream did.
   std::int64_t queued_ns = 0;
 
-  [[nodiscard]] std::int64_t duration() const noexcept { return end - begin; }
+  [[nodiscard]] constexpr std::int64_t duration() const noexcept { return end - begin; }
   // What it took without the time in which it only waited.
-  [[nodiscard]] std::int64_t working_ns() const noexcept { return duration() - queued_ns; }
+  [[nodiscard]] constexpr std::int64_t working_ns() const noexcept {
+    return duration() - queued_ns;
+  }
   [[nodiscard]] bool between_host_and_device() const noexcept {
     return details->direction == direction::host_to_device ||
            details->direction == direction::device_to_host;

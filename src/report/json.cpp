@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The report as JSON. docs/json-report.md is the description; a golden file holds it to its word.
+#include <algorithm>
 #include <cmath>
 
 #include <nlohmann/json.hpp>
@@ -32,17 +33,16 @@ json error_json(const error& shown) {
 
 json totals_json(const diagnose::totals& totals) {
   json copies = json::object();
-  for (const auto& group : totals.copies) {
+  for (const auto& [label, group] : labelled(totals)) {
     const auto rate = group.rate();
-    copies[copy_label(group)] = {
-        {"direction", to_string(group.direction)},
-        {"source_kind", to_string(group.source)},
-        {"destination_kind", to_string(group.destination)},
-        {"count", group.count},
-        {"bytes", group.without_bytes == group.count ? json() : json(group.bytes)},
-        {"count_without_bytes", group.without_bytes},
-        {"us", us(group.time_ns)},
-        {"GBps", rate ? json(rounded(*rate)) : json()}};
+    copies[label] = {{"direction", to_string(group.direction)},
+                     {"source_kind", to_string(group.source)},
+                     {"destination_kind", to_string(group.destination)},
+                     {"count", group.count},
+                     {"bytes", group.without_bytes == group.count ? json() : json(group.bytes)},
+                     {"count_without_bytes", group.without_bytes},
+                     {"us", us(group.time_ns)},
+                     {"GBps", rate ? json(rounded(*rate)) : json()}};
   }
   const auto ratio = static_cast<double>(totals.copy_busy_ns) /
                      static_cast<double>(std::max<std::int64_t>(1, totals.kernel_busy_ns));
@@ -145,6 +145,9 @@ json trace_json(const trace_report& shown) {
     about["findings"].push_back(finding_json(one));
   }
   about["notes"] = shown.about.notes;
+  for (const auto& note : shown.diagnosis.notes) {
+    about["notes"].push_back(note);
+  }
   return about;
 }
 

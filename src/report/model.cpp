@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/model.hpp"
 
+#include <algorithm>
 #include <array>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -36,6 +38,30 @@ std::string copy_label(const diagnose::copy_group& group) {
   return fmt::format("{} ({} -> {})", name_of(group.direction),
                      name_of(group.source, from_host(group.direction) ? "Host" : "Device"),
                      name_of(group.destination, to_host(group.direction) ? "Host" : "Device"));
+}
+
+std::vector<labelled_copies> labelled(const diagnose::totals& totals) {
+  std::vector<labelled_copies> shown;
+  for (const auto& group : totals.copies) {
+    auto label = copy_label(group);
+    const auto found = std::find_if(shown.begin(), shown.end(),
+                                    [&](const labelled_copies& one) { return one.label == label; });
+    if (found == shown.end()) {
+      shown.push_back({std::move(label), group});
+      continue;
+    }
+    auto& sum = found->group;
+    sum.source = sum.source == group.source ? sum.source : memory_kind::unknown;
+    sum.destination = sum.destination == group.destination ? sum.destination : memory_kind::unknown;
+    sum.count += group.count;
+    sum.bytes += group.bytes;
+    sum.without_bytes += group.without_bytes;
+    sum.time_ns += group.time_ns;
+    sum.time_with_bytes_ns += group.time_with_bytes_ns;
+  }
+  std::stable_sort(shown.begin(), shown.end(),
+                   [](const auto& a, const auto& b) { return a.group.time_ns > b.group.time_ns; });
+  return shown;
 }
 
 }  // namespace berth::report

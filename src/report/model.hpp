@@ -28,6 +28,15 @@ struct document {
   std::vector<trace_report> traces;
 };
 
+// Copies that a report shows together, because they have the same label.
+struct labelled_copies {
+  std::string label;
+  diagnose::copy_group group;
+};
+// By falling time. An unknown kind and the kind that its side suggests share a label; the merged
+// group then has the unknown kind.
+[[nodiscard]] std::vector<labelled_copies> labelled(const diagnose::totals& totals);
+
 // "HtoD (Pageable -> Device)": direction and kinds as CUDA's profilers spell them; an end of
 // unknown kind is called by its side.
 [[nodiscard]] std::string copy_label(const diagnose::copy_group& group);

@@ -2,6 +2,7 @@
 // The report as text for a terminal.
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -96,7 +97,7 @@ void put_cut(page& out, const trace_report& shown) {
   out.block("CUT",
             fmt::format("{}. {} whole events were read and are what follows; {} behind them {} "
                         "lost. [{}]",
-                        shown.cut->why.message(), shown.cut->whole_events,
+                        text::printable(shown.cut->why.message()), shown.cut->whole_events,
                         counted(shown.cut->lost_bytes, "byte"),
                         shown.cut->lost_bytes == 1 ? "is" : "are", shown.cut->why.id()),
             style::red);
@@ -112,6 +113,21 @@ void put_combined_saving(page& out, const diagnose::diagnosis& shown) {
   }
 }
 
+// "Copy time is 91 % of kernel time; 0 % of it runs beside kernels."
+std::string ratio_words(const diagnose::totals& totals) {
+  if (totals.kernel_busy_ns <= 0) {
+    return "There are copies but no kernels.";
+  }
+  constexpr std::int64_t readable = 10;  // beyond 1000 % a factor says more
+  const auto compared =
+      totals.copy_busy_ns / readable < totals.kernel_busy_ns
+          ? share(totals.copy_busy_ns, totals.kernel_busy_ns) + " of"
+          : fmt::format("{:.0f} times the", static_cast<double>(totals.copy_busy_ns) /
+                                                static_cast<double>(totals.kernel_busy_ns));
+  return fmt::format("Copy time is {} kernel time; {} of it runs beside kernels.", compared,
+                     share(totals.copy_beside_kernels_ns, totals.copy_busy_ns));
+}
+
 void put_totals(page& out, const diagnose::totals& totals) {
   if (totals.devices == 0) {
     return;
@@ -124,19 +140,16 @@ void put_totals(page& out, const diagnose::totals& totals) {
   if (totals.copies.empty()) {
     return;
   }
-  out.line(fmt::format("Copy time is {} of kernel time; {} of it runs beside kernels.",
-                       totals.kernel_busy_ns > 0 ? share(totals.copy_busy_ns, totals.kernel_busy_ns)
-                                                 : std::string("all (no kernels)"),
-                       share(totals.copy_beside_kernels_ns, totals.copy_busy_ns)));
+  out.line(ratio_words(totals));
   out.line();
   std::vector<std::vector<std::string>> rows;
-  for (const auto& group : totals.copies) {
+  for (const auto& [label, group] : labelled(totals)) {
     const auto rate = group.rate();
     std::string bytes = group.without_bytes == group.count ? "unknown" : format_bytes(group.bytes);
     if (group.without_bytes > 0 && group.without_bytes < group.count) {
       bytes += fmt::format(" + {} unknown", group.without_bytes);
     }
-    rows.push_back({copy_label(group), fmt::format("{}", group.count), std::move(bytes),
+    rows.push_back({label, fmt::format("{}", group.count), std::move(bytes),
                     duration(group.time_ns), rate ? format_rate(*rate) : "unknown"});
   }
   out.table({{"Copies", align::left},
@@ -176,13 +189,15 @@ void put_finding(page& out, const finding& shown) {
                     place.bytes ? format_bytes(*place.bytes) : "bytes unknown",
                     duration(place.time_ns)));
   }
-  if (shown.saving) {
+  if (shown.saving && shown.saving->time_ns == 0) {
+    put("saving", fmt::format("none: {}", shown.saving->basis));
+  } else if (shown.saving) {
     put("saving", fmt::format("{} {} ({}: {})",
                               shown.saving->bound == diagnose::bound::at_most ? "at most" : "about",
                               duration(shown.saving->time_ns), to_string(shown.saving->known),
                               shown.saving->basis));
   } else {
-    put("saving", "unknown: what this machine should reach is not known");
+    put("saving", "unknown: it cannot be computed from what is known");
   }
   for (std::size_t index = 0; index < shown.fix.size(); ++index) {
     put(index == 0 ? "fix" : "", shown.fix[index]);
@@ -190,34 +205,30 @@ void put_finding(page& out, const finding& shown) {
   put("more", fmt::format("docs/rules/{}.md", shown.rule));
 }
 
-bool has_latency_bound_rates(const diagnose::totals& totals) {
-  return std::any_of(totals.copies.begin(), totals.copies.end(), [](const auto& group) {
-    const auto with_bytes = group.count - group.without_bytes;
-    return with_bytes > 0 && group.bytes / with_bytes < 64 * kib;
-  });
+std::string as_sentence(std::string text) {
+  if (!text.empty() && !text.ends_with('.')) {
+    text += '.';
+  }
+  return text;
 }
 
 void put_notes(page& out, const trace_report& shown) {
-  if (shown.about.notes.empty() && shown.diagnosis.totals.copies.empty()) {
-    return;
-  }
-  out.line();
-  for (const auto& note : shown.about.notes) {
-    out.block("Note", note, style::faint, 6);
-  }
-  if (has_latency_bound_rates(shown.diagnosis.totals)) {
-    out.block("Note", "A rate of copies below 64 KiB shows the fixed cost of a copy, not the link.",
-              style::faint, 6);
-  }
+  std::vector<std::string> notes(shown.about.notes);
+  notes.insert(notes.end(), shown.diagnosis.notes.begin(), shown.diagnosis.notes.end());
   if (!shown.diagnosis.totals.copies.empty()) {
-    out.block("Note", fmt::format("Expected rates rest on {}.", shown.diagnosis.expectation_basis),
-              style::faint, 6);
+    notes.push_back(fmt::format("Expected rates rest on {}", shown.diagnosis.expectation_basis));
+  }
+  if (!notes.empty()) {
+    out.line();
+  }
+  for (auto& note : notes) {
+    out.block("Note", text::printable(as_sentence(std::move(note))), style::faint, 6);
   }
 }
 
 void put_trace(page& out, const trace_report& shown) {
   if (shown.failure) {
-    out.block("ERROR", shown.failure->to_string(), style::red);
+    out.block("ERROR", text::printable(shown.failure->to_string()), style::red);
     return;
   }
   out.block("TRACE", text::printable(shown.file), style::bold);

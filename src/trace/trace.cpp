@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trace/trace.hpp"
 
-#include <algorithm>
 #include <cassert>
 #include <utility>
 
@@ -30,6 +29,18 @@ memory_kind transfer::host_kind() const noexcept {
 
 trace::trace() {
   intern({});
+}
+
+void trace::reserve(std::size_t events) {
+  kinds_.reserve(events);
+  begins_.reserve(events);
+  durations_.reserve(events);
+  names_.reserve(events);
+  thread_indices_.reserve(events);
+  stream_indices_.reserve(events);
+  correlations_.reserve(events);
+  transfer_indices_.reserve(events);
+  site_indices_.reserve(events);
 }
 
 row trace::add(const new_event& event) {
@@ -74,15 +85,12 @@ std::uint32_t trace::intern_thread(std::string_view process, std::string_view id
 }
 
 std::uint32_t trace::intern_stream(const stream& which) {
-  // Programs have a handful of streams: a scan is quicker than a map.
-  const auto found = std::find_if(streams_.begin(), streams_.end(), [&](const stream& candidate) {
-    return candidate.device == which.device && candidate.id == which.id;
-  });
-  if (found != streams_.end()) {
-    return static_cast<std::uint32_t>(found - streams_.begin());
+  const auto [place, is_new] = stream_ids_.try_emplace(std::pair(which.device, which.id),
+                                                       static_cast<std::uint32_t>(streams_.size()));
+  if (is_new) {
+    streams_.push_back(which);
   }
-  streams_.push_back(which);
-  return static_cast<std::uint32_t>(streams_.size() - 1);
+  return place->second;
 }
 
 std::uint32_t trace::intern_call_site(std::vector<name_id> frames) {

@@ -21,6 +21,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "berth/types.hpp"
@@ -128,6 +129,8 @@ public:
 
   metadata about;
 
+  // Takes memory for this many events in all.
+  void reserve(std::size_t events);
   // Appends and returns the event's row. @errors none; 2^32-1 rows at most (asserted)
   row add(const new_event& event);
   std::uint32_t add_transfer(const transfer& details);
@@ -185,6 +188,8 @@ private:
   std::deque<std::string> texts_;
   std::unordered_map<std::string_view, name_id> text_ids_;
   std::unordered_map<std::string, std::uint32_t> thread_ids_;
+  std::map<std::pair<std::optional<std::uint32_t>, std::optional<std::int64_t>>, std::uint32_t>
+      stream_ids_;
   std::map<std::vector<name_id>, std::uint32_t> site_ids_;
 };
 

@@ -75,8 +75,8 @@ inline void write_file(const std::filesystem::path& path, std::string_view text)
 namespace detail {
 
 [[noreturn]] inline void exec_command(const std::vector<std::string>& arguments,
-                                      const std::vector<environment_variable>& environment,
-                                      int out, int err) {
+                                      const std::vector<environment_variable>& environment, int out,
+                                      int err) {
   if (out < 0) {
     ::close(STDOUT_FILENO);
   } else {

@@ -6,9 +6,9 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <fstream>
+#include <filesystem>
 #include <iostream>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -18,9 +18,23 @@
 namespace berth::cli {
 namespace {
 
-error unwritable(const std::string& path) {
-  return error(errc::file_unwritable, std::strerror(errno),  // NOLINT(concurrency-mt-unsafe)
-               path, "name a file in a folder that exists and can be written");
+error unwritable(const std::string& path, int reason) {
+  return error(errc::file_unwritable, std::generic_category().message(reason), path,
+               "name a file in a folder that exists and can be written");
+}
+
+// All of `text` into what stands at `path`; gives errno of the first failure, 0 if there was none.
+int write_all(const std::string& path, std::string_view text) {
+  std::FILE* const file = std::fopen(path.c_str(), "wb");
+  if (file == nullptr) {
+    return errno;
+  }
+  errno = 0;
+  int failure = std::fwrite(text.data(), 1, text.size(), file) == text.size() ? 0 : errno;
+  if (std::fclose(file) != 0 && failure == 0) {
+    failure = errno;
+  }
+  return failure;
 }
 
 }  // namespace
@@ -53,16 +67,31 @@ result<void> write_output(const streams& io, const std::string& path, std::strin
     return io.out ? result<void>()
                   : result<void>(error(errc::file_unwritable, "standard output is closed or full"));
   }
+  std::error_code ignored;
+  const auto status = std::filesystem::status(path, ignored);
+  if (std::filesystem::is_directory(status)) {
+    return unwritable(path, EISDIR);
+  }
+  // A device or a pipe is written to, never replaced.
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+    const int failure = write_all(path, text);
+    return failure == 0 ? result<void>() : result<void>(unwritable(path, failure));
+  }
   // A neighbour that is renamed at the end: readers see the old file or the new one, never a part.
-  const auto partial = fmt::format("{}.partial-{}", path, ::getpid());
-  std::ofstream file(partial, std::ios::binary | std::ios::trunc);
-  file << text << std::flush;
-  const bool written = file.good();
-  file.close();
-  if (!written || std::rename(partial.c_str(), path.c_str()) != 0) {
-    auto why = unwritable(path);
+  // Of a link, the file that it leads to is replaced.
+  const auto target =
+      std::filesystem::exists(status) ? std::filesystem::canonical(path, ignored).string() : path;
+  const auto partial = fmt::format("{}.partial-{}", target, ::getpid());
+  int failure = write_all(partial, text);
+  if (failure == 0 && std::filesystem::exists(status)) {
+    std::filesystem::permissions(partial, status.permissions(), ignored);
+  }
+  if (failure == 0 && std::rename(partial.c_str(), target.c_str()) != 0) {
+    failure = errno;
+  }
+  if (failure != 0) {
     std::remove(partial.c_str());
-    return why;
+    return unwritable(path, failure);
   }
   return {};
 }
@@ -82,7 +111,8 @@ void progress_line::update(std::uint64_t done, std::uint64_t total) {
     return;
   }
   shown_percent_ = percent;
-  *err_ << fmt::format("\r\x1b[K{} {:3} %", text::shorten(what_, 80), percent) << std::flush;
+  *err_ << fmt::format("\r\x1b[K{} {:3} %", text::shorten(text::printable(what_), 80), percent)
+        << std::flush;
 }
 
 }  // namespace berth::cli

@@ -2,7 +2,10 @@
 #include "cmd_analyze.hpp"
 
 #include <algorithm>
+#include <filesystem>
+#include <optional>
 #include <ostream>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -43,9 +46,33 @@ exit_status status_of(const report::document& shown, analyze_check check) {
   return fault && check == analyze_check::on ? exit_status::fault_found : exit_status::done;
 }
 
+error usage(std::string message, const std::string& where, std::string hint) {
+  return error(errc::usage, std::move(message), where, std::move(hint));
+}
+
+// What makes no sense before any file is read.
+std::optional<error> contradiction(const analyze_options& options) {
+  for (const auto& file : options.files) {
+    if (file == "-") {
+      return usage("- does not stand for standard input", {}, "name it /dev/stdin");
+    }
+    std::error_code ignored;
+    if (!options.output.empty() && std::filesystem::is_regular_file(file, ignored) &&
+        std::filesystem::equivalent(file, options.output, ignored)) {
+      return usage("the report would replace the trace that it is about", options.output,
+                   "name another file for --output");
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 exit_status run_analyze(const analyze_options& options, const streams& io) {
+  if (const auto why = contradiction(options)) {
+    show_error(io.err, *why);
+    return exit_status::wrong_usage;
+  }
   report::document shown;
   for (const auto& file : options.files) {
     shown.traces.push_back(analyze_file(file, io));

@@ -4,7 +4,6 @@
 #include <cstdlib>
 #include <exception>
 #include <iostream>
-#include <map>
 #include <string>
 
 #include <CLI/CLI.hpp>
@@ -18,15 +17,13 @@ namespace {
 using berth::cli::exit_status;
 using berth::cli::output_format;
 
-const std::map<std::string, output_format> formats{{"text", output_format::text},
-                                                   {"json", output_format::json}};
-
 constexpr auto footer =
     "Exit status: 0 done, 1 a fault was found (with --check), 2 wrong usage,\n"
     "3 the machine or the input does not allow it, 4 data came out wrong.";
 
 struct verbs {
   berth::cli::analyze_options analyze;
+  std::string format = "text";
   bool check = false;
 };
 
@@ -36,9 +33,9 @@ CLI::App* add_analyze(CLI::App& app, verbs& parsed) {
   verb->add_option("FILE", parsed.analyze.files,
                    "Traces: PyTorch/Kineto Chrome traces, .json or .json.gz")
       ->required();
-  verb->add_option("--format", parsed.analyze.format, "text (default) or json")
-      ->transform(CLI::CheckedTransformer(formats, CLI::ignore_case))
-      ->type_name("FORMAT");
+  verb->add_option("--format", parsed.format, "How to show the report (default: text)")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->type_name("");
   verb->add_option("-o,--output", parsed.analyze.output, "Write to FILE instead of standard output")
       ->type_name("FILE");
   verb->add_flag("--check", parsed.check, "Exit with status 1 if a fault was found");
@@ -53,6 +50,22 @@ CLI::App* add_version(CLI::App& app) {
   return app.add_subcommand("version", "Print the version");
 }
 
+// What the parser objects to, in the form of all errors, with what to type next.
+int wrong_usage(const CLI::App& app, const CLI::ParseError& why) {
+  const auto parsed = app.get_subcommands();
+  const auto rest = app.remaining();
+  if (parsed.empty() && !rest.empty() && !rest.front().starts_with('-')) {
+    berth::cli::show_error(std::cerr,
+                           berth::error(berth::errc::usage, "'" + rest.front() + "' is no verb", {},
+                                        "berth --help lists the verbs"));
+  } else {
+    const std::string verb = parsed.empty() ? "" : " " + parsed.front()->get_name();
+    berth::cli::show_error(std::cerr, berth::error(berth::errc::usage, why.what(), {},
+                                                   "berth" + verb + " --help tells how"));
+  }
+  return static_cast<int>(exit_status::wrong_usage);
+}
+
 int run(int argc, char** argv) {
   CLI::App app("GPU memory in its right place, moved at the speed of the link.", "berth");
   app.require_subcommand(1);
@@ -64,11 +77,12 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& stop) {
-    const int status = app.exit(stop);
-    return status == 0 ? 0 : static_cast<int>(exit_status::wrong_usage);
+    // Help and version arrive as exceptions too.
+    return stop.get_exit_code() == 0 ? app.exit(stop) : wrong_usage(app, stop);
   }
   const auto io = berth::cli::standard_streams();
   if (analyze->parsed()) {
+    parsed.analyze.format = parsed.format == "json" ? output_format::json : output_format::text;
     parsed.analyze.check =
         parsed.check ? berth::cli::analyze_check::on : berth::cli::analyze_check::off;
     return static_cast<int>(run_analyze(parsed.analyze, io));

@@ -12,47 +12,10 @@
 namespace berth::diagnose {
 namespace {
 
-// Copies above half of the kernel time are the note's first symptom.
-constexpr double symptom_ratio = 0.5;
 // Far below the pageable rate: fresh pages run at a tenth of it, other causes rarely below half.
 constexpr double fresh_ratio = 0.4;
 constexpr bytes_t fresh_bytes = mib;
 
-selection pageable_copies(const workload& work) {
-  auto chosen = select(work, [](const copy& which) {
-    return which.host_kind() == memory_kind::pageable && which.details->bytes && !is_tiny(which);
-  });
-  const auto once = initial_uploads(work);
-  const auto once_gain = gains_against(work, once, host_end::pinned).total_ns;
-  if (work.share_of_span(once_gain) < material_share) {
-    std::erase_if(chosen, [&](std::uint32_t index) {
-      return std::binary_search(once.begin(), once.end(), index);
-    });
-  }
-  return chosen;
-}
-
-double ratio_to_kernels(const workload& work, std::int64_t time_ns) {
-  const auto kernels = work.totals().kernel_busy_ns;
-  return kernels > 0 ? static_cast<double>(time_ns) / static_cast<double>(kernels) : 1e9;
-}
-
-constexpr wording pin_upload{
-    .pytorch =
-        "Pin the host tensors: DataLoader(pin_memory=True) or t.pin_memory() once, then "
-        "t.to(device, non_blocking=True); the copy can then run beside kernels too.",
-    .hip =
-        "Allocate the host buffer with hipHostMalloc (hipHostFree frees it), or hipHostRegister "
-        "one that lives long, and copy with hipMemcpyAsync.",
-    .cuda =
-        "Allocate the host buffer with cudaMallocHost (cudaFreeHost frees it), or "
-        "cudaHostRegister one that lives long, and copy with cudaMemcpyAsync."};
-constexpr wording pin_download{
-    .pytorch =
-        "Copy results into a pinned tensor that is kept: out = torch.empty_like(g, "
-        "device='cpu', pin_memory=True) once, then out.copy_(g, non_blocking=True).",
-    .hip = "Copy results into a buffer from hipHostMalloc that is kept (hipHostFree frees it).",
-    .cuda = "Copy results into a buffer from cudaMallocHost that is kept (cudaFreeHost frees it)."};
 constexpr wording keep_destination{
     .pytorch =
         "x.cpu() allocates a new tensor each time: keep one destination and copy_() into "
@@ -61,66 +24,59 @@ constexpr wording keep_destination{
     .cuda = "Keep one destination buffer and copy into it again, best one from cudaMallocHost."};
 
 std::string cost_sentence(const workload& work, const sums& total, const gains& found) {
-  const auto ratio = ratio_to_kernels(work, total.working_ns);
-  const auto compared = work.totals().kernel_busy_ns > 0
-                            ? fmt::format("{} of kernel time", percent(ratio))
-                            : std::string("without any kernel");
-  auto text = fmt::format("Pageable copies take {}, {}", milliseconds(total.working_ns), compared);
+  auto text = fmt::format("Pageable copies take {}, {}", milliseconds(total.wall_ns),
+                          compared_with_kernels(ratio_to_kernels(work, total)));
   if (found.known > 0) {
     text += fmt::format("; pinned they would take about {}",
-                        milliseconds(total.working_ns - found.total_ns));
+                        milliseconds(total.wall_ns - found.total_ns));
   }
   return text + ".";
+}
+
+void add_saving(const workload& work, const selection& chosen, const sums& total, gains found,
+                finding& result) {
+  const auto way = main_direction(work, chosen);
+  result.evidence.push_back({"time if pinned", static_cast<double>(total.wall_ns - found.total_ns),
+                             unit::nanoseconds, provenance::modelled});
+  if (const auto rate = work.expected().rate(way, host_end::pinned)) {
+    result.evidence.push_back(
+        {"rate if pinned", *rate, unit::gb_per_s, work.expected().known(way, host_end::pinned)});
+  }
+  result.saving = saving{found.total_ns, bound::about, provenance::modelled,
+                         basis_of(work, way, host_end::pinned)};
+  result.lost_ns = found.total_ns;
+  result.gains = std::move(found.each);
 }
 
 }  // namespace
 
 void find_pageable_copies(const workload& work, std::vector<finding>& findings) {
-  const auto chosen = pageable_copies(work);
+  const auto chosen = lasting_copies(work, is_pageable);
   const auto total = sum_of(work, chosen);
   auto found = gains_against(work, chosen, host_end::pinned);
-  const auto ratio = ratio_to_kernels(work, total.working_ns);
+  const auto ratio = ratio_to_kernels(work, total);
   // Without an expectation the time itself has to do.
-  const auto share = work.share_of_span(found.known > 0 ? found.total_ns : total.working_ns);
+  const auto share = work.share_of_span(found.known > 0 ? found.total_ns : total.wall_ns);
   if (chosen.empty() || share < small_share) {
     return;
   }
-  const auto way = main_direction(work, chosen);
+  const bool is_fault = ratio.value_or(1.0) > symptom_ratio && share >= material_share;
   finding result{.rule = "pageable-copies",
-                 .severity = ratio > symptom_ratio && share >= material_share ? severity::fault
-                                                                              : severity::advice,
+                 .severity = is_fault ? severity::fault : severity::advice,
                  .headline = cost_sentence(work, total, found),
-                 .evidence = {{"copies", static_cast<double>(total.count), unit::count},
-                              {"bytes", static_cast<double>(total.bytes), unit::bytes},
-                              {"time", static_cast<double>(total.working_ns), unit::nanoseconds},
-                              {"rate reached", total.working_rate(), unit::gb_per_s}},
+                 .evidence = evidence_of(total),
                  .places = places_of(work, chosen),
-                 .lost_ns = found.total_ns,
+                 .lost_ns = 0,
                  .saving = std::nullopt,
-                 .fix = {},
+                 .fix = how_to_pin(work, chosen),
                  .gains = {}};
   if (found.known > 0) {
-    const auto known = work.expected().known(way, host_end::pinned);
-    result.evidence.push_back({"time if pinned",
-                               static_cast<double>(total.working_ns - found.total_ns),
-                               unit::nanoseconds, provenance::modelled});
-    result.evidence.push_back({"rate if pinned",
-                               work.expected().rate(way, host_end::pinned).value_or(0),
-                               unit::gb_per_s, known});
-    result.saving = saving{found.total_ns, bound::about, provenance::modelled,
-                           basis_of(work, way, host_end::pinned)};
-    result.gains = std::move(found.each);
+    add_saving(work, chosen, total, std::move(found), result);
   }
-  const auto has_direction = [&](direction wanted) {
-    return std::any_of(chosen.begin(), chosen.end(), [&](std::uint32_t index) {
-      return work.copies()[index].details->direction == wanted;
-    });
-  };
-  if (has_direction(direction::host_to_device)) {
-    result.fix.push_back(in_terms_of(work, pin_upload));
-  }
-  if (has_direction(direction::device_to_host)) {
-    result.fix.push_back(in_terms_of(work, pin_download));
+  if (work.totals().kernels > 0 && initial_uploads(work, is_pageable).size() == chosen.size()) {
+    result.fix.emplace_back(
+        "These copies happen once: do not pin as much memory for them, which costs more than it "
+        "saves; copy piece by piece through one small pinned buffer.");
   }
   findings.push_back(std::move(result));
 }
@@ -141,17 +97,17 @@ void find_fresh_pages(const workload& work, std::vector<finding>& findings) {
   }
   const auto total = sum_of(work, slow);
   const auto rate = work.expected().rate(way, host_end::pageable).value_or(0);
+  auto evidence = evidence_of(total);
+  evidence.push_back(
+      {"pageable rate", rate, unit::gb_per_s, work.expected().known(way, host_end::pageable)});
   findings.push_back(
       {.rule = "fresh-pages",
        .severity = severity::advice,
        .headline = fmt::format("{} downloads reach {} where pageable memory gives about {}: the "
                                "destination's pages are probably fresh (never touched before).",
-                               total.count, format_rate(total.working_rate()), format_rate(rate)),
-       .evidence = {{"copies", static_cast<double>(total.count), unit::count},
-                    {"bytes", static_cast<double>(total.bytes), unit::bytes},
-                    {"rate reached", total.working_rate(), unit::gb_per_s},
-                    {"pageable rate", rate, unit::gb_per_s,
-                     work.expected().known(way, host_end::pageable)}},
+                               total.count, format_rate(total.working_rate().value_or(0)),
+                               format_rate(rate)),
+       .evidence = std::move(evidence),
        .places = places_of(work, slow),
        .lost_ns = found.total_ns,
        .saving = saving{found.total_ns, bound::about, provenance::modelled,
@@ -162,36 +118,40 @@ void find_fresh_pages(const workload& work, std::vector<finding>& findings) {
 }
 
 void find_one_off_copies(const workload& work, std::vector<finding>& findings) {
-  const auto once = initial_uploads(work);
+  const auto once = initial_uploads(work, is_pageable);
   auto found = gains_against(work, once, host_end::pinned);
   const auto total = sum_of(work, once);
   if (once.empty() || work.totals().kernels == 0 ||
-      work.share_of_span(found.known > 0 ? found.total_ns : total.working_ns) >= material_share) {
+      work.share_of_span(found.known > 0 ? found.total_ns : total.wall_ns) >= material_share) {
     return;
   }
-  auto headline =
-      fmt::format("{} pageable uploads ({}, {}) happen once, before the work starts", total.count,
-                  format_bytes(total.bytes), milliseconds(total.working_ns));
+  const auto amount = total.without_bytes < total.count ? format_bytes(total.bytes) + ", " : "";
+  auto headline = fmt::format(
+      "{} ({}{}) before the work starts, and not again",
+      total.count == 1 ? "1 pageable upload" : fmt::format("{} pageable uploads", total.count),
+      amount, milliseconds(total.wall_ns));
   headline += found.known > 0
-                  ? fmt::format(": pinning them would save {} of {}, worth little.",
+                  ? fmt::format(": pinning would save at most {} of {}, worth little.",
                                 milliseconds(found.total_ns), milliseconds(work.totals().span_ns))
                   : std::string(": worth little.");
-  findings.push_back(
-      {.rule = "one-off-copies",
-       .severity = severity::note,
-       .headline = std::move(headline),
-       .evidence = {{"copies", static_cast<double>(total.count), unit::count},
-                    {"bytes", static_cast<double>(total.bytes), unit::bytes},
-                    {"time", static_cast<double>(total.working_ns), unit::nanoseconds},
-                    {"share of the span", work.share_of_span(total.working_ns), unit::share}},
-       .places = places_of(work, once),
-       .lost_ns = found.total_ns,
-       .saving = found.known > 0 ? std::optional(saving{
-                                       found.total_ns, bound::about, provenance::modelled,
-                                       basis_of(work, direction::host_to_device, host_end::pinned)})
-                                 : std::nullopt,
-       .fix = {"Nothing to do unless the program starts often."},
-       .gains = std::move(found.each)});
+  auto evidence = evidence_of(total);
+  evidence.push_back({"share of the span", work.share_of_span(total.wall_ns), unit::share});
+  finding result{.rule = "one-off-copies",
+                 .severity = severity::note,
+                 .headline = std::move(headline),
+                 .evidence = std::move(evidence),
+                 .places = places_of(work, once),
+                 .lost_ns = found.total_ns,
+                 .saving = std::nullopt,
+                 .fix = {"Nothing to do unless the program starts often."},
+                 .gains = {}};
+  if (found.known > 0) {
+    // At most: what pinning itself costs is not known.
+    result.saving = saving{found.total_ns, bound::at_most, provenance::modelled,
+                           basis_of(work, direction::host_to_device, host_end::pinned)};
+    result.gains = std::move(found.each);
+  }
+  findings.push_back(std::move(result));
 }
 
 }  // namespace berth::diagnose

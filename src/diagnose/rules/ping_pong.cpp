@@ -3,8 +3,9 @@
 //
 // A round trip is an upload, kernels, a download, and the next upload of the same data. "The same
 // data" is the host address where the trace has addresses; without, it is the same size and the
-// same kind of host memory in strict turns, which is a suspicion and is called one. Traffic of
-// equal sizes that does not take turns, or whose addresses differ, is no ping-pong.
+// same kind of host memory in strict turns on one stream, which is a suspicion and is called one: a
+// pipeline whose results are as large as its inputs looks the same. Traffic of equal sizes that
+// does not take turns, or whose addresses differ, is no ping-pong.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -22,6 +23,9 @@ namespace {
 constexpr std::uint64_t fewest_trips = 3;
 constexpr double fault_share = 0.10;
 
+// How it is known that two copies carry the same data.
+enum class identity : std::uint8_t { address, size };
+
 // Host address where known; else 0 and the size and kind stand for it.
 using buffer_key = std::tuple<std::uint32_t, std::uint64_t, bytes_t, memory_kind>;
 
@@ -35,16 +39,18 @@ std::optional<std::uint64_t> host_address(const copy& which) {
                                                                : which.details->destination_address;
 }
 
-std::map<buffer_key, selection> by_buffer(const workload& work) {
+std::map<buffer_key, selection> by_buffer(const workload& work, identity how) {
   std::map<buffer_key, selection> buffers;
   const auto chosen =
       select(work, [](const copy& which) { return which.details->bytes && !is_tiny(which); });
   for (const auto index : chosen) {
     const auto& which = work.copies()[index];
     const auto address = host_address(which);
-    buffers[{which.device, address.value_or(0), *which.details->bytes,
-             address ? memory_kind::unknown : which.host_kind()}]
-        .push_back(index);
+    if (address.has_value() == (how == identity::address)) {
+      buffers[{which.device, address.value_or(0), *which.details->bytes,
+               address ? memory_kind::unknown : which.host_kind()}]
+          .push_back(index);
+    }
   }
   return buffers;
 }
@@ -58,11 +64,16 @@ bool is_round_trip(const workload& work, const copy& before, const copy& down, c
          work.kernels_of(down.device).covered({before.end, down.begin}) > 0;
 }
 
-round_trips trips_of(const workload& work, const selection& buffer) {
+round_trips trips_of(const workload& work, const selection& buffer, identity how) {
   round_trips found;
   for (std::size_t at = 1; at + 1 < buffer.size(); ++at) {
     const auto copies = work.copies();
-    if (is_round_trip(work, copies[buffer[at - 1]], copies[buffer[at]], copies[buffer[at + 1]])) {
+    const auto& before = copies[buffer[at - 1]];
+    const auto& down = copies[buffer[at]];
+    const auto& after = copies[buffer[at + 1]];
+    // Equal sizes on several streams are buffers that work in turns: a pipeline.
+    const bool one_stream = before.stream == down.stream && down.stream == after.stream;
+    if ((how == identity::address || one_stream) && is_round_trip(work, before, down, after)) {
       found.copies.push_back(buffer[at]);
       found.copies.push_back(buffer[at + 1]);
       ++found.count;
@@ -71,60 +82,68 @@ round_trips trips_of(const workload& work, const selection& buffer) {
   return found;
 }
 
+// Of all buffers that make enough trips, each copy once.
+round_trips all_trips(const workload& work, identity how) {
+  round_trips all;
+  for (const auto& [key, buffer] : by_buffer(work, how)) {
+    const auto found = trips_of(work, buffer, how);
+    if (found.count >= fewest_trips) {
+      all.count += found.count;
+      all.copies.insert(all.copies.end(), found.copies.begin(), found.copies.end());
+    }
+  }
+  std::sort(all.copies.begin(), all.copies.end());
+  all.copies.erase(std::unique(all.copies.begin(), all.copies.end()), all.copies.end());
+  return all;
+}
+
 constexpr wording stay{
     .pytorch =
         "Keep the tensor on the GPU between steps and do the host's part there (x.mul_() and "
         "the like run on CUDA tensors); copy back only what the host must see.",
     .hip =
         "Keep the buffer on the GPU and do the host's part in a kernel; where the host must see "
-        "it, hand it over once with an owner, not every step.",
+        "it, copy it once at the end, not every step.",
     .cuda =
         "Keep the buffer on the GPU and do the host's part in a kernel; where the host must see "
-        "it, hand it over once with an owner, not every step."};
+        "it, copy it once at the end, not every step."};
+
+void find_by(const workload& work, identity how, std::vector<finding>& findings) {
+  const auto all = all_trips(work, how);
+  const auto total = sum_of(work, all.copies);
+  const auto share = work.share_of_span(total.wall_ns);
+  if (all.copies.empty() || share < material_share) {
+    return;
+  }
+  auto found = gains_without(work, all.copies);
+  const bool certain = how == identity::address;
+  auto evidence = evidence_of(total);
+  evidence.insert(evidence.begin(), {"round trips", static_cast<double>(all.count), unit::count});
+  evidence.push_back({"share of the span", share, unit::share});
+  findings.push_back(
+      {.rule = "ping-pong",
+       // A suspicion is no fault: a pipeline with results as large as its inputs looks the same.
+       .severity = certain && share >= fault_share ? severity::fault : severity::advice,
+       .headline = fmt::format(
+           "The same data {} to and fro: {} round trips move {} in {}, {} of the span ({}).",
+           certain ? "goes" : "seems to go", all.count, format_bytes(total.bytes),
+           milliseconds(total.wall_ns), percent(share),
+           certain ? "same host addresses"
+                   : "from equal sizes in strict turns: the trace has no addresses"),
+       .evidence = std::move(evidence),
+       .places = places_of(work, all.copies),
+       .lost_ns = found.total_ns,
+       .saving = saving{found.total_ns, bound::at_most, provenance::modelled,
+                        "if the data stays on the GPU and the host's part runs there at no cost"},
+       .fix = {in_terms_of(work, stay)},
+       .gains = std::move(found.each)});
+}
 
 }  // namespace
 
 void find_ping_pong(const workload& work, std::vector<finding>& findings) {
-  round_trips all;
-  bool by_address = true;
-  for (const auto& [key, buffer] : by_buffer(work)) {
-    const auto found = trips_of(work, buffer);
-    if (found.count < fewest_trips) {
-      continue;
-    }
-    by_address = by_address && std::get<1>(key) != 0;
-    all.count += found.count;
-    all.copies.insert(all.copies.end(), found.copies.begin(), found.copies.end());
-  }
-  std::sort(all.copies.begin(), all.copies.end());
-  all.copies.erase(std::unique(all.copies.begin(), all.copies.end()), all.copies.end());
-  const auto total = sum_of(work, all.copies);
-  const auto share = work.share_of_span(total.working_ns);
-  if (all.copies.empty() || share < material_share) {
-    return;
-  }
-  finding result{
-      .rule = "ping-pong",
-      .severity = share >= fault_share ? severity::fault : severity::advice,
-      .headline = fmt::format(
-          "The same data goes to and fro: {} round trips move {} in {}, {} of the span ({}).",
-          all.count, format_bytes(total.bytes), milliseconds(total.working_ns), percent(share),
-          by_address ? "same host addresses"
-                     : "suspected from equal sizes in strict turns: the trace has no addresses"),
-      .evidence = {{"round trips", static_cast<double>(all.count), unit::count},
-                   {"bytes", static_cast<double>(total.bytes), unit::bytes},
-                   {"time", static_cast<double>(total.working_ns), unit::nanoseconds},
-                   {"share of the span", share, unit::share}},
-      .places = places_of(work, all.copies),
-      .lost_ns = total.working_ns,
-      .saving = saving{total.working_ns, bound::at_most, provenance::modelled,
-                       "if the data stays on the GPU and the host's part runs there at no cost"},
-      .fix = {in_terms_of(work, stay)},
-      .gains = {}};
-  for (const auto index : all.copies) {
-    result.gains.push_back({index, work.copies()[index].working_ns()});
-  }
-  findings.push_back(std::move(result));
+  find_by(work, identity::address, findings);
+  find_by(work, identity::size, findings);
 }
 
 }  // namespace berth::diagnose

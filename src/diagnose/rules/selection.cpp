@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -28,20 +29,60 @@ bool is_tiny(const copy& which) noexcept {
   return which.details->bytes && *which.details->bytes <= tiny_bytes;
 }
 
-double sums::working_rate() const noexcept {
-  return gb_per_s(bytes, std::chrono::nanoseconds(working_ns));
+std::optional<double> sums::working_rate() const noexcept {
+  if (without_bytes == count || working_with_bytes_ns <= 0) {
+    return std::nullopt;
+  }
+  return gb_per_s(bytes, std::chrono::nanoseconds(working_with_bytes_ns));
 }
 
 sums sum_of(const workload& work, const selection& chosen) {
   sums total;
+  std::map<std::uint32_t, std::vector<interval>> by_device;
   for (const auto index : chosen) {
     const auto& which = work.copies()[index];
     ++total.count;
-    total.bytes += which.details->bytes.value_or(0);
     total.duration_ns += which.duration();
     total.working_ns += which.working_ns();
+    if (which.details->bytes) {
+      total.bytes += *which.details->bytes;
+      total.working_with_bytes_ns += which.working_ns();
+    } else {
+      ++total.without_bytes;
+    }
+    by_device[which.device].push_back(working_interval(which));
   }
+  std::vector<interval> everywhere;
+  for (auto& [device, parts] : by_device) {
+    const interval_set busy(std::move(parts));
+    total.busy_ns += busy.length();
+    everywhere.insert(everywhere.end(), busy.parts().begin(), busy.parts().end());
+  }
+  total.wall_ns = interval_set(std::move(everywhere)).length();
   return total;
+}
+
+std::vector<measure> evidence_of(const sums& total) {
+  std::vector<measure> evidence{{"copies", static_cast<double>(total.count), unit::count}};
+  if (total.without_bytes < total.count) {
+    evidence.push_back({"bytes", static_cast<double>(total.bytes), unit::bytes});
+  }
+  if (total.without_bytes > 0) {
+    evidence.push_back(
+        {"copies of unknown bytes", static_cast<double>(total.without_bytes), unit::count});
+  }
+  evidence.push_back({"time", static_cast<double>(total.wall_ns), unit::nanoseconds});
+  if (const auto rate = total.working_rate()) {
+    evidence.push_back({"rate reached", *rate, unit::gb_per_s});
+  }
+  return evidence;
+}
+
+std::optional<double> ratio_to_kernels(const workload& work, const sums& total) noexcept {
+  const auto kernels = work.totals().kernel_busy_ns;
+  return kernels > 0
+             ? std::optional(static_cast<double>(total.busy_ns) / static_cast<double>(kernels))
+             : std::nullopt;
 }
 
 std::vector<place> places_of(const workload& work, const selection& chosen, std::size_t most) {
@@ -77,27 +118,88 @@ std::vector<place> places_of(const workload& work, const selection& chosen, std:
   return places;
 }
 
-gains gains_against(const workload& work, const selection& chosen, host_end end) {
+namespace {
+
+// What copies of one device gain, before it is known how much of that is wall time.
+struct device_gains {
+  std::vector<interval> working;
+  std::int64_t needed_ns = 0;  // what remains of the copies
+  std::int64_t sum_ns = 0;     // of the gains of each
+};
+
+// Turns what each copy would gain alone into what they gain together. On one link the time that
+// remains is a sum; devices that copy side by side share the wall time.
+void share_wall_time(const workload& work, std::map<std::uint32_t, device_gains>& devices,
+                     gains& found) {
+  std::map<std::uint32_t, double> factors;
+  std::vector<interval> everywhere;
+  std::int64_t busy_sum = 0;
+  for (auto& [device, sums] : devices) {
+    const interval_set busy(std::move(sums.working));
+    const auto saved = std::clamp<std::int64_t>(busy.length() - sums.needed_ns, 0, sums.sum_ns);
+    factors[device] =
+        sums.sum_ns > 0 ? static_cast<double>(saved) / static_cast<double>(sums.sum_ns) : 0.0;
+    busy_sum += busy.length();
+    everywhere.insert(everywhere.end(), busy.parts().begin(), busy.parts().end());
+  }
+  const auto wall = interval_set(std::move(everywhere)).length();
+  const double side_by_side =
+      busy_sum > 0 ? static_cast<double>(wall) / static_cast<double>(busy_sum) : 0.0;
+  for (auto& [copy, time] : found.each) {
+    const double factor = factors[work.copies()[copy].device] * side_by_side;
+    // Exact where nothing is shared: a double holds only 53 bits of a time.
+    if (factor < 1.0) {
+      time = static_cast<std::int64_t>(static_cast<double>(time) * factor);
+    }
+    found.total_ns += time;
+  }
+  std::erase_if(found.each, [](const gain& one) { return one.time_ns <= 0; });
+}
+
+// `remaining` gives the time in ns that is left of a copy, or nothing where it is not known.
+template <typename Remaining>
+gains gains_of(const workload& work, const selection& chosen, Remaining remaining) {
   gains found;
+  std::map<std::uint32_t, device_gains> devices;
   for (const auto index : chosen) {
     const auto& which = work.copies()[index];
-    if (!which.details->bytes) {
-      continue;
-    }
-    const auto expected =
-        work.expected().time_ns(which.details->direction, end, *which.details->bytes);
+    const std::optional<double> expected = remaining(which);
     if (!expected) {
       continue;
     }
     ++found.known;
-    found.expected_ns += std::llround(*expected);
-    const auto time = std::max<std::int64_t>(0, which.working_ns() - std::llround(*expected));
-    found.total_ns += time;
-    if (time > 0) {
-      found.each.push_back({index, time});
-    }
+    found.expected_ns += *expected;
+    const auto working = which.working_ns();
+    const auto left = *expected < static_cast<double>(working) ? std::llround(*expected) : working;
+    auto& sums = devices[which.device];
+    sums.working.push_back(working_interval(which));
+    sums.needed_ns += left;
+    sums.sum_ns += working - left;
+    found.each.push_back({index, working - left});
   }
+  share_wall_time(work, devices, found);
   return found;
+}
+
+}  // namespace
+
+gains gains_against(const workload& work, const selection& chosen, host_end end) {
+  return gains_of(work, chosen, [&](const copy& which) -> std::optional<double> {
+    return which.details->bytes
+               ? work.expected().time_ns(which.details->direction, end, *which.details->bytes)
+               : std::nullopt;
+  });
+}
+
+gains gains_without(const workload& work, const selection& chosen) {
+  return gains_of(work, chosen, [](const copy&) { return std::optional(0.0); });
+}
+
+bool at_link_rate(const workload& work, const selection& chosen) {
+  const auto found = gains_against(work, chosen, host_end::pinned);
+  const auto working = static_cast<double>(sum_of(work, chosen).working_ns);
+  return working > 0 && found.known == chosen.size() &&
+         found.expected_ns >= link_rate_ratio * working;
 }
 
 std::int64_t start_of_work(const workload& work, std::uint32_t device) {
@@ -113,12 +215,12 @@ std::int64_t start_of_work(const workload& work, std::uint32_t device) {
   return std::numeric_limits<std::int64_t>::max();
 }
 
-selection initial_uploads(const workload& work) {
+selection initial_uploads(const workload& work, bool (*wanted)(memory_kind)) {
   constexpr double nearly_all = 0.9;
   std::map<std::uint32_t, std::int64_t> starts;
-  const auto uploads = select(work, [](const copy& which) {
-    return which.host_kind() == memory_kind::pageable &&
-           which.details->direction == direction::host_to_device && !is_tiny(which);
+  const auto uploads = select(work, [&](const copy& which) {
+    return wanted(which.host_kind()) && which.details->direction == direction::host_to_device &&
+           !is_tiny(which);
   });
   selection early;
   for (const auto index : uploads) {
@@ -136,12 +238,58 @@ selection initial_uploads(const workload& work) {
   return early_time >= nearly_all * all_time ? early : selection{};
 }
 
+selection lasting_copies(const workload& work, bool (*wanted)(memory_kind)) {
+  auto chosen =
+      select(work, [&](const copy& which) { return wanted(which.host_kind()) && !is_tiny(which); });
+  const auto once = initial_uploads(work, wanted);
+  const auto found = gains_against(work, once, host_end::pinned);
+  const auto at_stake = found.known > 0 ? found.total_ns : sum_of(work, once).wall_ns;
+  if (work.totals().kernels > 0 && work.share_of_span(at_stake) < material_share) {
+    std::erase_if(chosen, [&](std::uint32_t index) {
+      return std::binary_search(once.begin(), once.end(), index);
+    });
+  }
+  return chosen;
+}
+
 std::string in_terms_of(const workload& work, const wording& ways) {
   const auto& about = work.events().about;
   if (about.framework == "PyTorch") {
     return std::string(ways.pytorch);
   }
   return std::string(about.api == trace::gpu_api::hip ? ways.hip : ways.cuda);
+}
+
+std::vector<std::string> how_to_pin(const workload& work, const selection& chosen) {
+  constexpr wording upload{
+      .pytorch =
+          "Pin the host tensors: DataLoader(pin_memory=True) or t.pin_memory() once, then "
+          "t.to(device, non_blocking=True); the copy can then run beside kernels too.",
+      .hip =
+          "Allocate the host buffer with hipHostMalloc (hipHostFree frees it), or hipHostRegister "
+          "one that lives long, and copy with hipMemcpyAsync.",
+      .cuda =
+          "Allocate the host buffer with cudaMallocHost (cudaFreeHost frees it), or "
+          "cudaHostRegister one that lives long, and copy with cudaMemcpyAsync."};
+  constexpr wording download{
+      .pytorch =
+          "Copy results into a pinned tensor that is kept: out = torch.empty_like(g, "
+          "device='cpu', pin_memory=True) once, then out.copy_(g, non_blocking=True), and wait "
+          "for an event before reading it.",
+      .hip = "Copy results into a buffer from hipHostMalloc that is kept (hipHostFree frees it).",
+      .cuda =
+          "Copy results into a buffer from cudaMallocHost that is kept (cudaFreeHost frees it)."};
+  std::vector<std::string> lines;
+  const auto add_for = [&](direction way, const wording& ways) {
+    if (std::any_of(chosen.begin(), chosen.end(), [&](std::uint32_t index) {
+          return work.copies()[index].details->direction == way;
+        })) {
+      lines.push_back(in_terms_of(work, ways));
+    }
+  };
+  add_for(direction::host_to_device, upload);
+  add_for(direction::device_to_host, download);
+  return lines;
 }
 
 std::string basis_of(const workload& work, direction way, host_end end) {
@@ -168,6 +316,20 @@ std::string percent(double share) {
   const double value = share * 100;
   return value > 0 && value < 9.95 ? fmt::format("{:.1f} %", value)
                                    : fmt::format("{:.0f} %", value);
+}
+
+std::string compared_with_kernels(std::optional<double> ratio) {
+  if (!ratio) {
+    return "without any kernel";
+  }
+  constexpr double readable = 9.995;  // beyond 1000 % a factor says more
+  return *ratio < readable ? percent(*ratio) + " of kernel time"
+                           : fmt::format("{:.0f} times the kernel time", *ratio);
+}
+
+std::string copies_of(std::uint64_t count, std::string_view adjective) {
+  return fmt::format("{} {}{}{}", count, adjective, adjective.empty() ? "" : " ",
+                     count == 1 ? "copy" : "copies");
 }
 
 std::string milliseconds(std::int64_t time_ns) {

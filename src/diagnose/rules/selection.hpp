@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/interval.hpp"
 #include "diagnose/finding.hpp"
 #include "diagnose/workload.hpp"
 
@@ -22,6 +23,10 @@ inline constexpr double small_share = 0.02;
 inline constexpr double material_share = 0.05;
 // Copies that reach this share of the expected rate are at the link's rate.
 inline constexpr double link_rate_ratio = 0.9;
+// Below this share of the pinned rate a copy's memory, or its path, is not what it should be.
+inline constexpr double slow_ratio = 0.6;
+// Copies above half of the kernel time are the first symptom of memory in the wrong place.
+inline constexpr double symptom_ratio = 0.5;
 
 // Indices of copies in a workload.
 using selection = std::vector<std::uint32_t>;
@@ -41,34 +46,64 @@ template <typename Predicate>
   return chosen;
 }
 
+// When a copy did its own work: without the queueing in front.
+[[nodiscard]] inline interval working_interval(const copy& which) noexcept {
+  return {which.end - which.working_ns(), which.end};
+}
+
 struct sums {
   std::uint64_t count = 0;
   bytes_t bytes = 0;  // of those that know theirs
+  std::uint64_t without_bytes = 0;
   std::int64_t duration_ns = 0;
   std::int64_t working_ns = 0;
+  std::int64_t working_with_bytes_ns = 0;  // of those that know their bytes
+  // Lengths of unions of the working time: side by side counts once, on one device (added over
+  // devices) or anywhere.
+  std::int64_t busy_ns = 0;
+  std::int64_t wall_ns = 0;
 
-  [[nodiscard]] double working_rate() const noexcept;
+  // Of the copies that know their bytes; nothing if none does.
+  [[nodiscard]] std::optional<double> working_rate() const noexcept;
 };
 [[nodiscard]] sums sum_of(const workload& work, const selection& chosen);
+
+// "copies", "bytes", "time", "rate reached"; what is not known is left out.
+[[nodiscard]] std::vector<measure> evidence_of(const sums& total);
+
+// Time against that of all kernels; nothing without kernels.
+[[nodiscard]] std::optional<double> ratio_to_kernels(const workload& work,
+                                                     const sums& total) noexcept;
 
 // At most `most` places with the most time, largest first.
 [[nodiscard]] std::vector<place> places_of(const workload& work, const selection& chosen,
                                            std::size_t most = 3);
 
-// Per copy, what it takes beyond the expected time; copies without an expectation gain nothing.
+// What copies take beyond what they should, as wall time: where copies run side by side, on one
+// link or on several devices, what they gain together is less than the sum of what each would.
 struct gains {
   std::vector<gain> each;
-  std::int64_t total_ns = 0;
-  std::int64_t expected_ns = 0;  // of the copies that have an expectation
-  std::uint64_t known = 0;       // copies that have one
+  std::int64_t total_ns = 0;  // of `each`
+  double expected_ns = 0;     // of the copies that have an expectation
+  std::uint64_t known = 0;    // copies that have one
 };
+// Against the expected time; copies without an expectation gain nothing.
 [[nodiscard]] gains gains_against(const workload& work, const selection& chosen, host_end end);
+// As if the copies were not there at all.
+[[nodiscard]] gains gains_without(const workload& work, const selection& chosen);
+
+// Known expectations for all of them, and met.
+[[nodiscard]] bool at_link_rate(const workload& work, const selection& chosen);
 
 // When the real work of a device begins: the moment by which a fiftieth of its kernel time has
 // passed. What was copied before is initialisation.
 [[nodiscard]] std::int64_t start_of_work(const workload& work, std::uint32_t device);
-// Pageable uploads, if all that matter happen before the work starts; empty otherwise.
-[[nodiscard]] selection initial_uploads(const workload& work);
+// Uploads from host memory of such kinds, if all that matter happen before the work starts; empty
+// otherwise.
+[[nodiscard]] selection initial_uploads(const workload& work, bool (*wanted)(memory_kind));
+// Copies of such kinds that are worth a look: not tiny, and no initial uploads that would gain
+// little.
+[[nodiscard]] selection lasting_copies(const workload& work, bool (*wanted)(memory_kind));
 
 // Ways to say the same in the program's terms.
 struct wording {
@@ -77,6 +112,8 @@ struct wording {
   std::string_view cuda;
 };
 [[nodiscard]] std::string in_terms_of(const workload& work, const wording& ways);
+// How to pin the host side of such copies: a line for uploads, one for downloads.
+[[nodiscard]] std::vector<std::string> how_to_pin(const workload& work, const selection& chosen);
 
 // "at 55.4 GB/s (nominal: figures of ...)": for Saving::basis.
 [[nodiscard]] std::string basis_of(const workload& work, direction way, host_end end);
@@ -85,6 +122,10 @@ struct wording {
 
 // "91 %"
 [[nodiscard]] std::string percent(double share);
+// "91 % of kernel time", "5.3 times the kernel time", "without any kernel"
+[[nodiscard]] std::string compared_with_kernels(std::optional<double> ratio);
+// "2 copies", "1 copy"
+[[nodiscard]] std::string copies_of(std::uint64_t count, std::string_view adjective = {});
 [[nodiscard]] std::string milliseconds(std::int64_t time_ns);
 
 }  // namespace berth::diagnose

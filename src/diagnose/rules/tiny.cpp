@@ -3,12 +3,16 @@
 // pinned memory helps. One copy of all the data does.
 //
 // Only copies in a burst count: some of the same direction, one after the other, with no kernel
-// between them that could depend on one. Such a burst could be one copy.
+// between them that could depend on one. Such a burst could be one copy. Its cost is host time in
+// which no kernel runs: what passes beside kernels, nobody waits for.
 #include <algorithm>
-#include <cmath>
+#include <array>
+#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "core/interval.hpp"
 #include "diagnose/rule.hpp"
 #include "diagnose/rules/selection.hpp"
 
@@ -20,10 +24,10 @@ constexpr double fault_share = 0.10;
 // One CPU thread packs at about this rate (docs/performance.md: host memcpy, one thread).
 constexpr double packing_gb_per_s = 10.0;
 
-struct burst {
-  selection copies;
-  std::int64_t kernel_end = 0;
-};
+// Operators of PyTorch that do nothing but copy. Others around a copy do more than that.
+constexpr std::array<std::string_view, 6> copying_operators{
+    "aten::to",        "aten::_to_copy", "aten::copy_", "aten::item", "aten::_local_scalar_dense",
+    "aten::is_nonzero"};
 
 std::vector<selection> bursts_of(const workload& work) {
   std::vector<selection> bursts;
@@ -52,43 +56,76 @@ std::vector<selection> bursts_of(const workload& work) {
   return bursts;
 }
 
-// What one copy costs the host: the framework's operator around it, else the call and the wait
-// behind it, else (a trace of the device alone) its own device time.
-std::int64_t cost_of(const workload& work, const copy& which) {
+// The operator around the copy at `at` of a burst, if that copy is all that it does.
+trace::row own_operator(const workload& work, const selection& copies, std::size_t at) {
+  const auto operator_of = [&](std::size_t position) {
+    return work.copies()[copies[position]].framework_operator;
+  };
+  const auto found = operator_of(at);
+  if (found == trace::no_row || (at > 0 && operator_of(at - 1) == found) ||
+      (at + 1 < copies.size() && operator_of(at + 1) == found)) {
+    return trace::no_row;
+  }
+  const auto name = work.events().name_text(found);
+  return std::find(copying_operators.begin(), copying_operators.end(), name) !=
+                 copying_operators.end()
+             ? found
+             : trace::no_row;
+}
+
+// When the host, or without calls the device, is busy with one copy: the framework's operator
+// around it, else the call and the wait behind it.
+std::vector<interval> cost_of(const workload& work, const selection& copies, std::size_t at) {
+  const auto& which = work.copies()[copies[at]];
   const auto& events = work.events();
-  if (which.framework_operator != trace::no_row) {
-    return events.duration(which.framework_operator);
+  const auto range = [&](trace::row index) {
+    return index == trace::no_row ? interval{0, 0}
+                                  : interval{events.begin(index), events.end(index)};
+  };
+  if (const auto around = own_operator(work, copies, at); around != trace::no_row) {
+    return {range(around)};
   }
-  if (which.call == trace::no_row) {
-    return which.duration();
+  if (which.call != trace::no_row) {
+    return {range(which.call), range(which.wait)};
   }
-  return events.duration(which.call) +
-         (which.wait != trace::no_row ? events.duration(which.wait) : 0);
+  return {{which.begin, which.end}};
+}
+
+// Length of the union of the parts in which the device runs no kernel.
+std::int64_t exposed(const workload& work, std::uint32_t device, std::vector<interval> parts) {
+  std::int64_t time = 0;
+  const auto& kernels = work.kernels_of(device);
+  const interval_set together(std::move(parts));
+  for (const auto& part : together.parts()) {
+    time += part.length() - kernels.covered(part);
+  }
+  return time;
 }
 
 struct costs {
   std::int64_t now_ns = 0;
-  std::int64_t batched_ns = 0;
+  std::int64_t batched_ns = 0;  // never more than now
 };
 
 // Batched: one such call, the bytes packed by one CPU thread and copied as they are now.
 costs costs_of(const workload& work, const selection& copies) {
-  costs found;
+  std::vector<interval> all;
   std::vector<std::int64_t> each;
   bytes_t bytes = 0;
-  for (const auto index : copies) {
-    const auto& which = work.copies()[index];
-    each.push_back(cost_of(work, which));
-    found.now_ns += each.back();
-    bytes += *which.details->bytes;
+  const auto device = work.copies()[copies.front()].device;
+  for (std::size_t at = 0; at < copies.size(); ++at) {
+    auto own = cost_of(work, copies, at);
+    all.insert(all.end(), own.begin(), own.end());
+    each.push_back(exposed(work, device, std::move(own)));
+    bytes += *work.copies()[copies[at]].details->bytes;
   }
   const auto middle = each.begin() + static_cast<std::ptrdiff_t>(each.size() / 2);
   std::nth_element(each.begin(), middle, each.end());
   const auto packing = static_cast<double>(bytes) / packing_gb_per_s;
   const auto way = work.copies()[copies.front()].details->direction;
   const auto copying = work.expected().time_ns(way, host_end::pageable, bytes).value_or(packing);
-  found.batched_ns = *middle + std::llround(packing + copying);
-  return found;
+  const auto now = exposed(work, device, std::move(all));
+  return {now, std::min(now, *middle + static_cast<std::int64_t>(packing + copying))};
 }
 
 constexpr wording batch{
@@ -112,9 +149,9 @@ void find_tiny_copies(const workload& work, std::vector<finding>& findings) {
   for (const auto& copies : bursts) {
     const auto cost = costs_of(work, copies);
     sum.now_ns += cost.now_ns;
-    sum.batched_ns += std::min(cost.batched_ns, cost.now_ns);
+    sum.batched_ns += cost.batched_ns;
     all.insert(all.end(), copies.begin(), copies.end());
-    const auto saved = std::max<std::int64_t>(0, cost.now_ns - cost.batched_ns);
+    const auto saved = cost.now_ns - cost.batched_ns;
     for (const auto index : copies) {
       each.push_back({index, saved / static_cast<std::int64_t>(copies.size())});
     }

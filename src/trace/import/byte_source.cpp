@@ -9,7 +9,6 @@
 #include <cstdio>
 #include <cstring>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 #include <zlib.h>
@@ -49,37 +48,44 @@ struct byte_source::state {
     }
   }
 
+  // From the file itself; fewer bytes than there is room for only at its end.
+  result<std::size_t> read_file(std::span<char> target) {
+    if (!file || target.empty()) {
+      return std::size_t{0};
+    }
+    errno = 0;
+    const auto count = std::fread(target.data(), 1, target.size(), file.get());
+    consumed += count;
+    if (count < target.size() && std::ferror(file.get()) != 0) {
+      return error(errc::file_unreadable, reason(), path);
+    }
+    return count;
+  }
+
   // Makes at least one input byte available unless the file is at its end.
   result<void> refill() {
     if (input_at < input_end) {
       return {};
     }
-    errno = 0;
-    input_at = 0;
-    input_end = std::fread(input.data(), 1, input.size(), file.get());
-    consumed += input_end;
-    if (input_end == 0 && std::ferror(file.get()) != 0) {
-      return error(errc::file_unreadable, reason(), path);
+    auto count = read_file(input);
+    if (!count) {
+      return count.error();
     }
+    input_at = 0;
+    input_end = *count;
     return {};
   }
 
   result<std::size_t> read_plain(std::span<char> target) {
-    std::size_t filled = 0;
-    while (filled < target.size()) {
-      if (auto ready = refill(); !ready) {
-        return ready.error();
-      }
-      const auto part = std::min(target.size() - filled, input_end - input_at);
-      if (part == 0) {
-        at_end = true;
-        break;
-      }
-      std::memcpy(target.data() + filled, input.data() + input_at, part);
-      input_at += part;
-      filled += part;
+    // What open() has read to recognise the format comes first.
+    const auto known = std::min(target.size(), input_end - input_at);
+    std::memcpy(target.data(), input.data() + input_at, known);
+    input_at += known;
+    auto rest = read_file(target.subspan(known));
+    if (!rest) {
+      return rest;
     }
-    return filled;
+    return known + *rest;
   }
 
   result<std::size_t> read_gzip(std::span<char> target) {
@@ -88,15 +94,18 @@ struct byte_source::state {
       if (auto ready = refill(); !ready) {
         return ready.error();
       }
-      if (input_at == input_end) {
+      const bool no_input = input_at == input_end;
+      if (no_input && !inside_member) {
         at_end = true;
         break;
       }
+      // Also without input: of data that ends early, zlib may still hold some bytes.
       auto part = inflate_some(target.subspan(filled));
       if (!part) {
         return part;
       }
       filled += *part;
+      at_end = no_input && *part == 0;
     }
     return filled;
   }
@@ -150,14 +159,29 @@ result<byte_source> byte_source::open(const std::string& path) {
   if (auto ready = opened->refill(); !ready) {
     return ready.error();
   }
+  return start(std::move(opened));
+}
+
+result<byte_source> byte_source::from_memory(std::string name, std::vector<char> content) {
+  auto opened = std::make_unique<state>();
+  opened->path = std::move(name);
+  opened->size = content.size();
+  opened->consumed = content.size();
+  opened->input_end = content.size();
+  opened->input = std::move(content);
+  return start(std::move(opened));
+}
+
+// Recognises compression from the first bytes.
+result<byte_source> byte_source::start(std::unique_ptr<state> opened) {
   if (opened->input_end == 0) {
-    return error(errc::input_empty, "the file is empty", path);
+    return error(errc::input_empty, "the file is empty", opened->path);
   }
   constexpr std::array gzip_magic{'\x1f', '\x8b'};
   if (opened->input_end >= gzip_magic.size() &&
       std::equal(gzip_magic.begin(), gzip_magic.end(), opened->input.begin())) {
     if (inflateInit2(&opened->inflater, gzip_window) != Z_OK) {
-      return error(errc::internal, "zlib cannot be initialised", path);
+      return error(errc::internal, "zlib cannot be initialised", opened->path);
     }
     opened->compressed = true;
   }
@@ -170,6 +194,9 @@ result<std::size_t> byte_source::read(std::span<char> target) {
 
 bool byte_source::ended_early() const noexcept {
   return state_->compressed && state_->at_end && state_->inside_member;
+}
+const std::string& byte_source::name() const noexcept {
+  return state_->path;
 }
 bool byte_source::is_compressed() const noexcept {
   return state_->compressed;

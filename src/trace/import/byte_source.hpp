@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file as a stream of plain bytes: gzip is undone on the way, recognised from its first bytes.
+// A file, or bytes in memory, as a stream of plain bytes: gzip is undone on the way, recognised
+// from its first bytes.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "berth/result.hpp"
 
@@ -15,6 +17,8 @@ class byte_source {
 public:
   // Blocks on the file system. @errors file_unreadable, input_empty
   [[nodiscard]] static result<byte_source> open(const std::string& path);
+  // The same of a file's content. `name` names it in errors. @errors input_empty
+  [[nodiscard]] static result<byte_source> from_memory(std::string name, std::vector<char> content);
 
   byte_source(byte_source&&) noexcept;
   byte_source& operator=(byte_source&&) noexcept;
@@ -26,6 +30,8 @@ public:
 
   // True when compressed data ended before its own end mark. Valid once read() has reached the end.
   [[nodiscard]] bool ended_early() const noexcept;
+  // What errors call it.
+  [[nodiscard]] const std::string& name() const noexcept;
   [[nodiscard]] bool is_compressed() const noexcept;
   // Bytes of the file itself: read so far, and in all.
   [[nodiscard]] std::uint64_t file_bytes_read() const noexcept;
@@ -33,6 +39,7 @@ public:
 
 private:
   struct state;
+  [[nodiscard]] static result<byte_source> start(std::unique_ptr<state> opened);
   explicit byte_source(std::unique_ptr<state> opened);
   std::unique_ptr<state> state_;
 };

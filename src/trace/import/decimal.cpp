@@ -7,6 +7,9 @@
 namespace berth::trace {
 namespace {
 
+// Leaves room for a duration to be added.
+constexpr std::int64_t largest = 9'000'000'000'000'000'000;
+
 constexpr bool is_digit(char c) noexcept {
   return c >= '0' && c <= '9';
 }
@@ -25,7 +28,7 @@ std::optional<std::int64_t> by_floating_point(std::string_view text) noexcept {
   const char* const end = text.data() + text.size();
   const auto [rest, failure] = std::from_chars(text.data(), end, value);
   const double scaled = value * 1e3;
-  if (failure != std::errc{} || rest != end || !(std::abs(scaled) < 9.2e18)) {
+  if (failure != std::errc{} || rest != end || !(std::abs(scaled) <= largest)) {
     return std::nullopt;
   }
   return std::llround(scaled);
@@ -34,7 +37,6 @@ std::optional<std::int64_t> by_floating_point(std::string_view text) noexcept {
 }  // namespace
 
 std::optional<std::int64_t> nanoseconds_of_microseconds(std::string_view text) noexcept {
-  constexpr std::int64_t largest = 9'000'000'000'000'000'000;
   const bool negative = text.starts_with('-');
   const auto digits = text.substr(negative ? 1 : 0);
   std::int64_t value = 0;

@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "berth/units.hpp"
 #include "core/text.hpp"
+#include "trace/import/json_scan.hpp"
 
 namespace berth::trace {
 namespace {
@@ -36,60 +36,15 @@ constexpr bool is_blank(char c) noexcept {
   return c == ' ' || c == '\n' || c == '\r' || c == '\t';
 }
 
-// Behind the closing quote of the string whose text starts at `at`; null if it does not end.
-const char* end_of_string(const char* at, const char* end) noexcept {
-  const char* const text = at;
-  while (at < end) {
-    at = static_cast<const char*>(std::memchr(at, '"', static_cast<std::size_t>(end - at)));
-    if (at == nullptr) {
-      return nullptr;
-    }
-    const char* before = at;
-    while (before > text && before[-1] == '\\') {
-      --before;
-    }
-    ++at;
-    if ((at - 1 - before) % 2 == 0) {
-      return at;
-    }
-  }
-  return nullptr;
-}
-
-// Behind the bracket that closes the one at `at`; null if it is not closed before `end`.
-const char* end_of_brackets(const char* at, const char* end) noexcept {
-  std::size_t depth = 0;
-  while (at < end) {
-    switch (marks[static_cast<unsigned char>(*at++)]) {
-      case mark::none:
-        break;
-      case mark::quote:
-        at = end_of_string(at, end);
-        if (at == nullptr) {
-          return nullptr;
-        }
-        break;
-      case mark::open:
-        ++depth;
-        break;
-      case mark::close:
-        if (--depth == 0) {
-          return at;
-        }
-        break;
-    }
-  }
-  return nullptr;
-}
-
 }  // namespace
 
-event_splitter::event_splitter(byte_source source, std::string path)
-    : source_(std::move(source)), path_(std::move(path)) {
-  buffer_.resize(buffer_size + event_batch::padding);
+event_splitter::event_splitter(byte_source source, std::span<const std::string_view> wanted_members)
+    : source_(std::move(source)), wanted_members_(wanted_members.begin(), wanted_members.end()) {
+  buffer_.resize(buffer_size + back);
 }
 
-result<std::optional<event_batch>> event_splitter::next() {
+result<void> event_splitter::next(event_batch& batch) {
+  batch.events.clear();
   if (stage_ == stage::start) {
     if (auto read = read_start(); !read) {
       return read.error();
@@ -101,9 +56,9 @@ result<std::optional<event_batch>> event_splitter::next() {
     }
   }
   if (stage_ == stage::events) {
-    auto batch = read_events();
-    if (!batch || batch->has_value()) {
-      return batch;
+    auto read = read_events(batch);
+    if (!read || !batch.events.empty()) {
+      return read;
     }
   }
   if (stage_ == stage::after_events) {
@@ -112,7 +67,7 @@ result<std::optional<event_batch>> event_splitter::next() {
     }
   }
   stage_ = stage::done;
-  return std::optional<event_batch>();
+  return {};
 }
 
 result<void> event_splitter::read_start() {
@@ -120,15 +75,19 @@ result<void> event_splitter::read_start() {
   if (auto filled = refill(); !filled) {
     return filled.error();
   }
-  if (std::string_view(buffer_.data(), end_).starts_with(byte_order_mark)) {
-    at_ = byte_order_mark.size();
+  if (std::string_view(buffer_.data() + at_, end_ - at_).starts_with(byte_order_mark)) {
+    at_ += byte_order_mark.size();
   }
   const auto first = peek();
   if (!first) {
     return first.error();
   }
+  if (!first->has_value() && source_.ended_early()) {
+    end_early(0);
+    return {};
+  }
   if (!first->has_value()) {
-    return error(errc::input_empty, "the file holds only blanks", path_);
+    return error(errc::input_empty, "the file holds only blanks", source_.name());
   }
   if (*first != '{' && *first != '[') {
     return error(errc::input_unknown_format,
@@ -158,7 +117,7 @@ result<void> event_splitter::read_members() {
     }
     if (*step == progress::finished) {
       if (!has_events_) {
-        return error(errc::input_unknown_format, "JSON without \"traceEvents\"", path_,
+        return error(errc::input_unknown_format, "JSON without \"traceEvents\"", source_.name(),
                      std::string(formats_hint));
       }
       return read_end();
@@ -189,10 +148,15 @@ result<event_splitter::progress> event_splitter::read_member() {
   if (between_ || *c != '"') {
     return malformed(between_ ? "',' or '}' expected" : "a member's name expected");
   }
-  auto name = read_string();
+  auto name = read_value();
   if (!name) {
     return name.error();
   }
+  if (name->empty()) {
+    return progress::need_bytes;
+  }
+  // Without its quotes; escapes stay as they are.
+  *name = name->substr(1, name->size() - 2);
   c = peek();
   if (!c) {
     return c.error();
@@ -226,18 +190,23 @@ result<event_splitter::progress> event_splitter::read_member() {
   if (value->empty()) {
     return progress::need_bytes;
   }
-  members_.push_back({std::move(*name), std::move(*value)});
+  keep(std::move(*name), std::move(*value));
   between_ = true;
   return progress::more;
 }
 
-// The text of the string that starts at the next byte, escapes left as they are.
-result<std::string> event_splitter::read_string() {
-  auto quoted = read_value();
-  if (!quoted || quoted->size() < 2) {
-    return quoted;
+// As in JSON itself, the last of several members with one name counts.
+void event_splitter::keep(std::string name, std::string text) {
+  if (std::find(wanted_members_.begin(), wanted_members_.end(), name) == wanted_members_.end()) {
+    return;
   }
-  return quoted->substr(1, quoted->size() - 2);
+  const auto known = std::find_if(members_.begin(), members_.end(),
+                                  [&](const auto& member) { return member.name == name; });
+  if (known != members_.end()) {
+    known->text = std::move(text);
+  } else {
+    members_.push_back({std::move(name), std::move(text)});
+  }
 }
 
 // The JSON text of the next value; empty if the file ends inside it.
@@ -300,8 +269,7 @@ result<void> event_splitter::read_end() {
   return {};
 }
 
-result<std::optional<event_batch>> event_splitter::read_events() {
-  event_batch batch;
+result<void> event_splitter::read_events(event_batch& batch) {
   while (true) {
     const auto step = take_event(batch);
     if (!step) {
@@ -316,24 +284,20 @@ result<std::optional<event_batch>> event_splitter::read_events() {
       if (!batch.events.empty()) {
         break;
       }
-      if (end_ - at_ > longest_event) {
-        return error(errc::input_out_of_range,
-                     fmt::format("an event of more than {}", format_bytes(longest_event)), here());
-      }
       auto more = refill();
       if (!more) {
         return more.error();
       }
       if (!*more) {
         end_early(end_ - at_);
-        return std::optional<event_batch>();
+        return {};
       }
     }
   }
-  if (batch.events.empty()) {
-    return std::optional<event_batch>();
+  if (!batch.events.empty()) {
+    hand_over(batch);
   }
-  return std::optional(hand_over(std::move(batch)));
+  return {};
 }
 
 // Takes the next event if it is whole in the buffer.
@@ -362,29 +326,37 @@ result<event_splitter::progress> event_splitter::take_event(event_batch& batch) 
     return malformed("an event expected: '{'");
   }
   const char* const after = end_of_brackets(begin + at_, begin + end_);
+  const auto length =
+      static_cast<std::size_t>((after != nullptr ? after : begin + end_) - begin) - at_;
+  if (length > longest_event) {
+    return error(errc::input_out_of_range,
+                 fmt::format("an event of more than {}", format_bytes(longest_event)), here());
+  }
   if (after == nullptr) {
     return progress::need_bytes;
   }
-  const auto length = static_cast<std::size_t>(after - begin) - at_;
   batch.events.push_back({static_cast<std::uint32_t>(at_), static_cast<std::uint32_t>(length)});
   at_ += length;
   between_ = true;
   return progress::more;
 }
 
-// Gives the buffer away with the batch and goes on in a new one, which takes over what is not
-// taken.
-event_batch event_splitter::hand_over(event_batch batch) {
-  std::vector<char> next(std::max(buffer_size, end_ - at_) + event_batch::padding);
+// Gives the buffer away with the batch and goes on in the batch's old one, which takes over what is
+// not taken.
+void event_splitter::hand_over(event_batch& batch) {
+  auto& next = batch.text;
+  next.resize(std::max(buffer_size, front + end_ - at_) + back);
   std::copy(buffer_.begin() + static_cast<std::ptrdiff_t>(at_),
-            buffer_.begin() + static_cast<std::ptrdiff_t>(end_), next.begin());
-  batch.position = position_;
+            buffer_.begin() + static_cast<std::ptrdiff_t>(end_), next.begin() + front);
+  // Commas and blanks stand between the events: with brackets around them they are an array.
+  buffer_[batch.events.front().offset - 1] = '[';
+  buffer_[batch.events.back().offset + batch.events.back().length] = ']';
+  batch.position = position_ - front;
   batch.file_bytes_read = source_.file_bytes_read();
-  batch.text = std::exchange(buffer_, std::move(next));
-  position_ += at_;
-  end_ -= at_;
-  at_ = 0;
-  return batch;
+  std::swap(buffer_, next);
+  position_ += at_ - front;
+  end_ -= at_ - front;
+  at_ = front;
 }
 
 result<std::optional<char>> event_splitter::peek() {
@@ -406,17 +378,17 @@ result<std::optional<char>> event_splitter::peek() {
 }
 
 result<bool> event_splitter::refill() {
-  if (at_ > 0) {
+  if (at_ > front) {
     std::copy(buffer_.begin() + static_cast<std::ptrdiff_t>(at_),
-              buffer_.begin() + static_cast<std::ptrdiff_t>(end_), buffer_.begin());
-    position_ += at_;
-    end_ -= at_;
-    at_ = 0;
+              buffer_.begin() + static_cast<std::ptrdiff_t>(end_), buffer_.begin() + front);
+    position_ += at_ - front;
+    end_ -= at_ - front;
+    at_ = front;
   }
-  if (end_ + event_batch::padding == buffer_.size()) {
-    buffer_.resize(2 * end_ + event_batch::padding);
+  if (end_ + back == buffer_.size()) {
+    buffer_.resize(2 * end_ + back);
   }
-  const auto room = buffer_.size() - event_batch::padding - end_;
+  const auto room = buffer_.size() - back - end_;
   auto count = source_.read(std::span(buffer_).subspan(end_, room));
   if (!count) {
     return count.error();
@@ -436,7 +408,7 @@ error event_splitter::malformed(std::string_view what) const {
 }
 
 std::string event_splitter::here() const {
-  return fmt::format("{} at byte {}{}", path_, position_ + at_,
+  return fmt::format("{} at byte {}{}", source_.name(), position_ + at_ - front,
                      source_.is_compressed() ? " of the decompressed text" : "");
 }
 

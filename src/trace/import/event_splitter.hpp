@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,19 +19,25 @@
 
 namespace berth::trace {
 
-// Some whole events, in file order.
+// Some whole events, in file order. A batch is filled again and again, to keep its memory.
 struct event_batch {
   struct piece {
     std::uint32_t offset;
     std::uint32_t length;
   };
-  // `text` has at least `padding` bytes behind every piece, as simdjson wants them.
+  // `text` has at least `padding` bytes behind array(), as simdjson wants them.
   static constexpr std::size_t padding = 64;
 
   std::vector<char> text;
   std::vector<piece> events;
   std::uint64_t position = 0;         // of text[0] in the (decompressed) file
   std::uint64_t file_bytes_read = 0;  // for progress
+
+  // The events as one JSON array. There must be one at least.
+  [[nodiscard]] std::string_view array() const noexcept {
+    const std::size_t begin = events.front().offset - 1;
+    return {text.data() + begin, events.back().offset + events.back().length + 1 - begin};
+  }
 };
 
 // Another member of the top-level object, as its JSON text.
@@ -41,33 +48,39 @@ struct top_level_member {
 
 class event_splitter {
 public:
-  // `path` names the file in errors.
-  event_splitter(byte_source source, std::string path);
+  // Members of the top-level object other than `wanted_members` are dropped.
+  explicit event_splitter(byte_source source,
+                          std::span<const std::string_view> wanted_members = {});
 
-  // The next batch; nothing when there are no more. Blocks on the file.
+  // Fills `batch` with the next events; none when there are no more. Blocks on the file.
   // @errors input_unknown_format, input_malformed, input_out_of_range, and those of byte_source
-  [[nodiscard]] result<std::optional<event_batch>> next();
+  [[nodiscard]] result<void> next(event_batch& batch);
 
-  // Valid once next() has given nothing.
+  // Valid once next() has given no events.
   [[nodiscard]] bool ended_early() const noexcept { return ended_early_; }
   [[nodiscard]] std::uint64_t lost_bytes() const noexcept { return lost_bytes_; }
-  [[nodiscard]] std::uint64_t end_position() const noexcept { return position_ + end_; }
+  [[nodiscard]] std::uint64_t end_position() const noexcept { return position_ + end_ - front; }
   [[nodiscard]] const std::vector<top_level_member>& members() const noexcept { return members_; }
   [[nodiscard]] bool is_compressed() const noexcept { return source_.is_compressed(); }
 
 private:
+  // The buffer has room for a bracket in front of the first byte that is read, and for another and
+  // the padding behind the last.
+  static constexpr std::size_t front = 1;
+  static constexpr std::size_t back = 1 + event_batch::padding;
+
   enum class stage { start, before_events, events, after_events, done };
   enum class progress { more, finished, need_bytes };
 
   [[nodiscard]] result<void> read_start();
   [[nodiscard]] result<void> read_members();
   [[nodiscard]] result<progress> read_member();
-  [[nodiscard]] result<std::string> read_string();
+  void keep(std::string name, std::string text);
   [[nodiscard]] result<std::string> read_value();
   [[nodiscard]] result<void> read_end();
-  [[nodiscard]] result<std::optional<event_batch>> read_events();
+  [[nodiscard]] result<void> read_events(event_batch& batch);
   [[nodiscard]] result<progress> take_event(event_batch& batch);
-  [[nodiscard]] event_batch hand_over(event_batch batch);
+  void hand_over(event_batch& batch);
 
   // The next byte that is not blank, without taking it; nothing at the end of the file.
   [[nodiscard]] result<std::optional<char>> peek();
@@ -78,12 +91,12 @@ private:
   [[nodiscard]] std::string here() const;
 
   byte_source source_;
-  std::string path_;
+  std::vector<std::string> wanted_members_;
   stage stage_ = stage::start;
   std::vector<char> buffer_;  // [at_, end_) is read and not yet taken
-  std::size_t at_ = 0;
-  std::size_t end_ = 0;
-  std::uint64_t position_ = 0;  // of buffer_[0] in the file
+  std::size_t at_ = front;
+  std::size_t end_ = front;
+  std::uint64_t position_ = 0;  // of buffer_[front] in the file
   bool in_object_ = false;      // the top level is an object, not a bare array
   bool has_events_ = false;     // "traceEvents" was there
   bool between_ = false;        // behind an element: a comma or the end must follow

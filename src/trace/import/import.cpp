@@ -1,32 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a file in two stages on two threads: one reads, decompresses and finds the events, the
-// other (the caller's) parses them. A short queue between them bounds the memory.
+// Reads a file in two stages on two threads: one reads, decompresses and finds the events and their
+// structure, the other (the caller's) takes what they say. A short queue between them bounds the
+// memory.
 #include "trace/import/import.hpp"
 
-#include <array>
 #include <condition_variable>
 #include <deque>
 #include <exception>
 #include <mutex>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
-#include "trace/import/byte_source.hpp"
 #include "trace/import/event_splitter.hpp"
 #include "trace/import/kineto.hpp"
 
 namespace berth::trace {
 namespace {
 
-using batch_or_end = result<std::optional<event_batch>>;
-
-// Hands batches from the reading thread to the parsing one. The end and an error are items too.
+// Hands batches from the reading thread to the parsing one, and used ones back. A batch without
+// events is the end; an error is an item too.
 class batch_queue {
 public:
   // Blocks while the queue is full. False when the other side has closed it.
-  bool push(batch_or_end item) {
+  bool push(result<kineto_batch> item) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return items_.size() < capacity || closed_; });
     if (closed_) {
@@ -38,13 +37,29 @@ public:
   }
 
   // Blocks until there is an item.
-  batch_or_end pop() {
+  result<kineto_batch> pop() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return !items_.empty(); });
     auto item = std::move(items_.front());
     items_.pop_front();
     changed_.notify_all();
     return item;
+  }
+
+  void give_back(kineto_batch used) {
+    const std::scoped_lock lock(mutex_);
+    used_.push_back(std::move(used));
+  }
+
+  // A used batch, whose memory is warm, or a new one.
+  kineto_batch take_used() {
+    const std::scoped_lock lock(mutex_);
+    if (used_.empty()) {
+      return {};
+    }
+    auto batch = std::move(used_.back());
+    used_.pop_back();
+    return batch;
   }
 
   void close() {
@@ -57,41 +72,69 @@ private:
   static constexpr std::size_t capacity = 4;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<batch_or_end> items_;
+  std::deque<result<kineto_batch>> items_;
+  std::vector<kineto_batch> used_;
   bool closed_ = false;
 };
+
+class closing_at_end {
+public:
+  explicit closing_at_end(batch_queue& queue) : queue_(queue) {}
+  ~closing_at_end() { queue_.close(); }
+  closing_at_end(const closing_at_end&) = delete;
+  closing_at_end& operator=(const closing_at_end&) = delete;
+
+private:
+  batch_queue& queue_;
+};
+
+result<kineto_batch> read_batch(event_splitter& splitter, kineto_batch batch) {
+  try {
+    if (auto read = splitter.next(batch.events); !read) {
+      return read.error();
+    }
+    if (!batch.events.events.empty()) {
+      batch.index();
+    }
+    return batch;
+  } catch (const std::exception& failure) {
+    return error(errc::internal, fmt::format("reading failed: {}", failure.what()));
+  }
+}
 
 // Runs the splitter until its end, an error, or until nobody listens any more.
 void read_all(event_splitter& splitter, batch_queue& queue) {
   while (true) {
-    batch_or_end item = std::optional<event_batch>();
-    try {
-      item = splitter.next();
-    } catch (const std::exception& failure) {
-      item = error(errc::internal, fmt::format("reading failed: {}", failure.what()));
-    }
-    const bool last = !item || !item->has_value();
+    auto item = read_batch(splitter, queue.take_used());
+    const bool last = !item || item->events.events.empty();
     if (!queue.push(std::move(item)) || last) {
       return;
     }
   }
 }
 
-// Parses batches until the end. On an error the queue is closed, so that the reader stops.
+// Parses batches until the end. `position_note` is for errors.
 result<void> parse_all(batch_queue& queue, kineto_reader& reader, std::string_view position_note,
-                       const std::function<void(std::uint64_t)>& report) {
-  while (true) {
-    auto item = queue.pop();
-    if (!item) {
-      return item.error();
+                       std::uint64_t file_bytes, const import_options& options) {
+  for (bool first = true;; first = false) {
+    auto batch = queue.pop();
+    if (!batch) {
+      return batch.error();
     }
-    if (!item->has_value()) {
+    if (batch->events.events.empty()) {
       return {};
     }
-    if (auto added = reader.add(**item, position_note); !added) {
+    if (auto added = reader.add(*batch, position_note); !added) {
       return added;
     }
-    report((*item)->file_bytes_read);
+    const auto done = batch->events.file_bytes_read;
+    if (first && done > 0) {
+      reader.expect(reader.seen() * file_bytes / done);
+    }
+    if (options.progress) {
+      options.progress(done, file_bytes);
+    }
+    queue.give_back(std::move(*batch));
   }
 }
 
@@ -114,22 +157,23 @@ result<imported> try_import(const std::string& path, const import_options& optio
   if (!source) {
     return source.error();
   }
-  const auto total = source->file_bytes();
-  const std::string_view position_note = source->is_compressed() ? " of the decompressed text" : "";
-  const auto report = [&](std::uint64_t done) {
-    if (options.progress) {
-      options.progress(done, total);
-    }
-  };
+  return try_import(std::move(*source), options);
+}
 
-  event_splitter splitter(std::move(*source), path);
+result<imported> try_import(byte_source source, const import_options& options) {
+  const auto path = source.name();
+  const auto file_bytes = source.file_bytes();
+  const std::string_view position_note = source.is_compressed() ? " of the decompressed text" : "";
+
+  event_splitter splitter(std::move(source), kineto_reader::wanted_members());
   kineto_reader reader(path);
   batch_queue queue;
   result<void> parsed;
   {
     const std::jthread reading([&] { read_all(splitter, queue); });
-    parsed = parse_all(queue, reader, position_note, report);
-    queue.close();
+    // Goes before the thread does, also when parsing throws: the thread may wait for room.
+    const closing_at_end closing(queue);
+    parsed = parse_all(queue, reader, position_note, file_bytes, options);
   }
   if (!parsed) {
     return parsed.error();

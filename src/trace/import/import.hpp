@@ -12,6 +12,7 @@
 #include <string>
 
 #include "berth/result.hpp"
+#include "trace/import/byte_source.hpp"
 #include "trace/trace.hpp"
 
 namespace berth::trace {
@@ -38,5 +39,7 @@ struct imported {
 //         input_out_of_range, input_compression; each with file and byte position
 [[nodiscard]] result<imported> try_import(const std::string& path,
                                           const import_options& options = {});
+// The same of an opened source.
+[[nodiscard]] result<imported> try_import(byte_source source, const import_options& options = {});
 
 }  // namespace berth::trace

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <limits>
 #include <optional>
@@ -13,6 +14,7 @@
 #include <simdjson.h>
 #include <nlohmann/json.hpp>
 
+#include "berth/units.hpp"
 #include "core/text.hpp"
 #include "trace/import/api_names.hpp"
 #include "trace/import/decimal.hpp"
@@ -26,6 +28,9 @@ namespace ondemand = simdjson::ondemand;
 // Beyond these a number is a fault of the file, not a measurement.
 constexpr bytes_t largest_transfer = 1024 * tib;
 constexpr std::int64_t longest_time = 366LL * 24 * 3600 * 1'000'000'000;
+// Of all events together, so that sums and small multiples of them stay within 64 bits.
+constexpr bytes_t largest_sum = 1024 * 1024 * tib;
+constexpr std::int64_t longest_sum = 20 * longest_time;
 
 enum class category : std::uint8_t {
   ignored,
@@ -92,8 +97,62 @@ struct field_name {
   field value;
 };
 
-// Arguments of events; the first four stand in every device activity.
-constexpr std::array fields{
+// Keys of a JSON object with what they stand for. Every key of every event is looked up: eight
+// bytes tell all of them apart, and the first byte leaves few to compare.
+template <typename Entry, std::size_t Count>
+class key_table {
+public:
+  constexpr explicit key_table(std::array<Entry, Count> entries) : entries_(entries) {
+    std::sort(entries_.begin(), entries_.end(),
+              [](const Entry& a, const Entry& b) { return a.quoted < b.quoted; });
+    for (std::size_t index = Count; index > 0; --index) {
+      const auto quoted = entries_[index - 1].quoted;
+      starts_[index - 1] = start_of(quoted);
+      first_[static_cast<unsigned char>(quoted.front())] = static_cast<std::uint8_t>(index);
+    }
+  }
+
+  // Null if the key is not in the table. `raw` points behind the opening quote of a key inside a
+  // buffer with padding that is longer than any entry.
+  [[nodiscard]] const Entry* find(const char* raw) const noexcept {
+    const std::size_t first = first_[static_cast<unsigned char>(*raw)];
+    for (std::size_t place = first; place - 1 < Count; ++place) {
+      const auto quoted = entries_[place - 1].quoted;
+      if (quoted.front() != *raw) {
+        break;
+      }
+      std::uint64_t bytes = 0;
+      std::memcpy(&bytes, raw, sizeof bytes);
+      if ((bytes & starts_[place - 1].mask) == starts_[place - 1].bytes &&
+          (quoted.size() <= sizeof bytes || std::memcmp(raw, quoted.data(), quoted.size()) == 0)) {
+        return &entries_[place - 1];
+      }
+    }
+    return nullptr;
+  }
+
+private:
+  struct start {
+    std::uint64_t bytes;
+    std::uint64_t mask;  // of the bytes that belong to the key
+  };
+
+  static constexpr start start_of(std::string_view quoted) noexcept {
+    std::array<char, sizeof(std::uint64_t)> bytes{};
+    std::array<char, sizeof(std::uint64_t)> mask{};
+    for (std::size_t index = 0; index < std::min(quoted.size(), bytes.size()); ++index) {
+      bytes[index] = quoted[index];
+      mask[index] = '\xff';
+    }
+    return {std::bit_cast<std::uint64_t>(bytes), std::bit_cast<std::uint64_t>(mask)};
+  }
+
+  std::array<Entry, Count> entries_;
+  std::array<start, Count> starts_{};
+  std::array<std::uint8_t, 256> first_{};  // place of the first entry with this byte; 0: none
+};
+
+constexpr key_table fields(std::array{
     field_name{"correlation\"", field::correlation},
     field_name{"device\"", field::device},
     field_name{"stream\"", field::stream},
@@ -106,7 +165,7 @@ constexpr std::array fields{
     field_name{"Bytes\"", field::bytes},
     field_name{"sizeBytes\"", field::bytes},
     field_name{"ptr\"", field::destination},
-};
+});
 
 // An event's text, as far as it is of interest. The views live until the next event is parsed.
 struct raw_event {
@@ -124,9 +183,8 @@ struct raw_event {
   }
 };
 
-// `raw` points behind the opening quote of a key inside a padded buffer.
-bool is(const char* raw, std::string_view quoted) noexcept {
-  return std::memcmp(raw, quoted.data(), quoted.size()) == 0;
+constexpr bool is_blank(char c) noexcept {
+  return c == ' ' || c == '\n' || c == '\r' || c == '\t';
 }
 
 // The text of a scalar: of a string without its quotes, of a number as it stands.
@@ -135,8 +193,13 @@ simdjson::error_code scalar(ondemand::value value, std::string_view& text) noexc
   if (token.starts_with('"')) {
     return value.get_string().get(text);
   }
-  if (!token.starts_with('{') && !token.starts_with('[')) {
-    text = text::trim(token);
+  // A null says no more than a member that is not there.
+  if (!token.starts_with('{') && !token.starts_with('[') && !token.starts_with('n')) {
+    // A token reaches to the next one; the blanks in between are no part of it.
+    text = token;
+    while (!text.empty() && is_blank(text.back())) {
+      text.remove_suffix(1);
+    }
   }
   return simdjson::SUCCESS;
 }
@@ -151,14 +214,11 @@ simdjson::error_code parse_arguments(ondemand::value value, raw_event& event) no
     if (const auto failure = item.key().get(key); failure != simdjson::SUCCESS) {
       return failure;
     }
-    for (const auto& candidate : fields) {
-      if (is(key.raw(), candidate.quoted)) {
-        const auto failure =
-            scalar(item.value(), event.arguments[static_cast<std::size_t>(candidate.value)]);
-        if (failure != simdjson::SUCCESS) {
-          return failure;
-        }
-        break;
+    if (const auto* const known = fields.find(key.raw())) {
+      const auto failure =
+          scalar(item.value(), event.arguments[static_cast<std::size_t>(known->value)]);
+      if (failure != simdjson::SUCCESS) {
+        return failure;
       }
     }
   }
@@ -167,19 +227,24 @@ simdjson::error_code parse_arguments(ondemand::value value, raw_event& event) no
 
 struct member_name {
   std::string_view quoted;
-  std::string_view raw_event::*target;
+  std::string_view raw_event::*target;  // null for "args"
 };
 
-constexpr std::array member_names{
-    member_name{"ph\"", &raw_event::phase},     member_name{"cat\"", &raw_event::category},
-    member_name{"name\"", &raw_event::name},    member_name{"ts\"", &raw_event::begin},
-    member_name{"dur\"", &raw_event::duration}, member_name{"pid\"", &raw_event::process},
+constexpr key_table members(std::array{
+    member_name{"ph\"", &raw_event::phase},
+    member_name{"cat\"", &raw_event::category},
+    member_name{"name\"", &raw_event::name},
+    member_name{"ts\"", &raw_event::begin},
+    member_name{"dur\"", &raw_event::duration},
+    member_name{"pid\"", &raw_event::process},
     member_name{"tid\"", &raw_event::thread},
-};
+    member_name{"args\"", nullptr},
+});
 
-simdjson::error_code parse_event(ondemand::document& document, raw_event& event) noexcept {
+simdjson::error_code parse_event(simdjson::simdjson_result<ondemand::value> value,
+                                 raw_event& event) noexcept {
   ondemand::object object;
-  if (const auto failure = document.get_object().get(object); failure != simdjson::SUCCESS) {
+  if (const auto failure = value.get_object().get(object); failure != simdjson::SUCCESS) {
     return failure;
   }
   for (auto item : object) {
@@ -187,17 +252,12 @@ simdjson::error_code parse_event(ondemand::document& document, raw_event& event)
     if (const auto failure = item.key().get(key); failure != simdjson::SUCCESS) {
       return failure;
     }
-    auto failure = simdjson::SUCCESS;
-    if (is(key.raw(), "args\"")) {
-      failure = parse_arguments(item.value(), event);
-    } else {
-      for (const auto& candidate : member_names) {
-        if (is(key.raw(), candidate.quoted)) {
-          failure = scalar(item.value(), event.*candidate.target);
-          break;
-        }
-      }
+    const auto* const known = members.find(key.raw());
+    if (known == nullptr) {
+      continue;
     }
+    const auto failure = known->target != nullptr ? scalar(item.value(), event.*known->target)
+                                                  : parse_arguments(item.value(), event);
     if (failure != simdjson::SUCCESS) {
       return failure;
     }
@@ -211,21 +271,96 @@ struct call_arguments {
   std::optional<std::uint64_t> source;
   std::optional<std::uint64_t> destination;
   berth::direction direction = direction::unknown;
+
+  friend bool operator==(const call_arguments&, const call_arguments&) = default;
 };
 
 constexpr std::uint32_t unknown_index = std::numeric_limits<std::uint32_t>::max();
 
+constexpr std::array wanted_names{"deviceProperties"sv, "distributedInfo"sv,
+                                  "cuda_runtime_version"sv, "hip_runtime_version"sv};
+// Those of thousands of GPUs would fit.
+constexpr std::size_t longest_member = mib;
+
+// Nothing unless `object` is one with such a member.
+std::optional<std::uint64_t> unsigned_member(const nlohmann::json& object, const char* name) {
+  if (!object.is_object()) {
+    return std::nullopt;
+  }
+  const auto found = object.find(name);
+  return found != object.end() && found->is_number_unsigned()
+             ? std::optional(found->get<std::uint64_t>())
+             : std::nullopt;
+}
+
+// Of an array of devices; whatever is of another type than it should be is unknown.
+std::vector<device> devices_of(const nlohmann::json& value) {
+  std::vector<device> devices;
+  for (const auto& item : value) {
+    const auto index = unsigned_member(item, "id");
+    if (!index || *index >= unknown_index) {
+      continue;
+    }
+    device found;
+    found.index = static_cast<std::uint32_t>(*index);
+    found.memory = unsigned_member(item, "totalGlobalMem");
+    if (const auto name = item.find("name"); name != item.end() && name->is_string()) {
+      found.name = name->get<std::string>();
+    }
+    devices.push_back(std::move(found));
+  }
+  return devices;
+}
+
 }  // namespace
+
+struct kineto_batch::state {
+  ondemand::parser parser;
+  ondemand::document document;
+  simdjson::error_code failure = simdjson::UNINITIALIZED;
+
+  // The first stage says that something is wrong, but not where: the first event that fails alone,
+  // whose failure counts from then on.
+  [[nodiscard]] std::size_t first_failing(const event_batch& batch) {
+    std::size_t index = 0;
+    for (const auto& piece : batch.events) {
+      const char* const text = batch.text.data() + piece.offset;
+      const auto alone =
+          parser.iterate(text, piece.length, batch.text.size() - piece.offset).get(document);
+      if (alone != simdjson::SUCCESS) {
+        failure = alone;
+        break;
+      }
+      ++index;
+    }
+    return index;
+  }
+};
+
+kineto_batch::kineto_batch() : state_(std::make_unique<state>()) {}
+kineto_batch::kineto_batch(kineto_batch&&) noexcept = default;
+kineto_batch& kineto_batch::operator=(kineto_batch&&) noexcept = default;
+kineto_batch::~kineto_batch() = default;
+
+void kineto_batch::index() {
+  static_assert(event_batch::padding >= simdjson::SIMDJSON_PADDING);
+  const auto array = events.array();
+  const auto offset = static_cast<std::size_t>(array.data() - events.text.data());
+  state_->failure = state_->parser.iterate(array.data(), array.size(), events.text.size() - offset)
+                        .get(state_->document);
+}
 
 struct kineto_reader::state {
   std::string file;
   trace events;
-  ondemand::parser parser;
   std::uint64_t seen = 0;
   std::uint64_t of_a_trace = 0;        // events with a phase
   std::uint64_t without_duration = 0;  // complete events that lack it
   std::optional<std::int64_t> first_begin;
-  std::unordered_map<std::uint64_t, call_arguments> calls;  // by correlation
+  std::int64_t duration_sum = 0;
+  bytes_t bytes_sum = 0;
+  // By correlation; nothing where calls with different arguments share one.
+  std::unordered_map<std::uint64_t, std::optional<call_arguments>> calls;
   std::uint64_t bytes_from_calls = 0;
 
   // By name: a trace has few names and many events.
@@ -244,7 +379,7 @@ struct kineto_reader::state {
   [[nodiscard]] result<void> add(const raw_event& raw);
   [[nodiscard]] result<void> fill_times(const raw_event& raw, new_event& event);
   [[nodiscard]] result<void> fill_device(const raw_event& raw, new_event& event);
-  [[nodiscard]] result<std::optional<bytes_t>> bytes_of(const raw_event& raw) const;
+  [[nodiscard]] result<std::optional<bytes_t>> bytes_of(const raw_event& raw);
   [[nodiscard]] result<void> add_kernel(const raw_event& raw, new_event& event);
   [[nodiscard]] result<void> add_copy(const raw_event& raw, new_event& event);
   [[nodiscard]] result<void> add_fill(const raw_event& raw, new_event& event);
@@ -276,6 +411,10 @@ result<void> kineto_reader::state::fill_times(const raw_event& raw, new_event& e
                  fmt::format("the time \"ts\" {} us lies more than a year from the first event's",
                              raw.begin));
   }
+  duration_sum += *duration;
+  if (duration_sum > longest_sum) {
+    return error(errc::input_out_of_range, "durations that add up to more than twenty years");
+  }
   event.begin = *begin;
   event.duration = *duration;
   return {};
@@ -295,7 +434,7 @@ result<void> kineto_reader::state::fill_device(const raw_event& raw, new_event& 
   return {};
 }
 
-result<std::optional<bytes_t>> kineto_reader::state::bytes_of(const raw_event& raw) const {
+result<std::optional<bytes_t>> kineto_reader::state::bytes_of(const raw_event& raw) {
   const auto text = raw[field::bytes];
   if (text.empty()) {
     return std::optional<bytes_t>();
@@ -303,6 +442,11 @@ result<std::optional<bytes_t>> kineto_reader::state::bytes_of(const raw_event& r
   const auto bytes = unsigned_of(text);
   if (!bytes || *bytes > largest_transfer) {
     return out_of_range("the size", text);
+  }
+  bytes_sum += *bytes;
+  if (bytes_sum > largest_sum) {
+    return error(errc::input_out_of_range,
+                 fmt::format("sizes that add up to more than {}", format_bytes(largest_sum)));
   }
   return bytes;
 }
@@ -387,8 +531,12 @@ result<void> kineto_reader::state::add_call(const raw_event& raw, new_event& eve
   if (event.kind == event_kind::copy_call && event.correlation &&
       (*bytes || source || destination)) {
     const auto kind = unsigned_of(raw[field::kind]);
-    calls[*event.correlation] = {*bytes, source, destination,
-                                 kind ? direction_of_kind(*kind) : direction::unknown};
+    const call_arguments arguments{*bytes, source, destination,
+                                   kind ? direction_of_kind(*kind) : direction::unknown};
+    const auto [place, is_new] = calls.try_emplace(*event.correlation, arguments);
+    if (!is_new && place->second != arguments) {
+      place->second.reset();
+    }
   }
   if (event.kind == event_kind::allocation || event.kind == event_kind::free) {
     transfer details;
@@ -487,13 +635,13 @@ void kineto_reader::state::join_calls() {
       continue;
     }
     const auto call = calls.find(*correlation);
-    if (call == calls.end()) {
+    if (call == calls.end() || !call->second) {
       continue;
     }
-    const auto& arguments = call->second;
+    const auto& arguments = *call->second;
     if (!details->bytes && arguments.bytes) {
       details->bytes = arguments.bytes;
-      ++bytes_from_calls;
+      bytes_from_calls += events.kind(index) == event_kind::copy ? 1U : 0U;
     }
     if (details->direction == direction::unknown) {
       details->direction = arguments.direction;
@@ -509,21 +657,13 @@ void kineto_reader::state::describe(const std::vector<top_level_member>& members
   about.format = "PyTorch/Kineto Chrome trace";
   about.framework = "PyTorch";
   for (const auto& member : members) {
+    if (member.text.size() > longest_member) {
+      continue;
+    }
     const auto value = nlohmann::json::parse(member.text, nullptr, false);
     if (member.name == "deviceProperties" && value.is_array()) {
-      for (const auto& item : value) {
-        if (!item.is_object()) {
-          continue;
-        }
-        device found;
-        found.index = item.value("id", std::uint32_t{0});
-        found.name = item.value("name", std::string());
-        if (const auto memory = item.value("totalGlobalMem", bytes_t{0}); memory > 0) {
-          found.memory = memory;
-        }
-        about.devices.push_back(std::move(found));
-      }
-    } else if (member.name == "distributedInfo" && value.is_object() && value.contains("rank") &&
+      about.devices = devices_of(value);
+    } else if (member.name == "distributedInfo" && value.contains("rank") &&
                value["rank"].is_number_integer()) {
       about.rank = value["rank"].get<std::int64_t>();
     } else if (member.name == "cuda_runtime_version" && value.is_number_unsigned()) {
@@ -579,37 +719,57 @@ kineto_reader::kineto_reader(std::string file) : state_(std::make_unique<state>(
 }
 kineto_reader::~kineto_reader() = default;
 
-result<void> kineto_reader::add(const event_batch& batch, std::string_view position_note) {
-  for (const auto& piece : batch.events) {
-    ++state_->seen;
-    const auto at = [&] {
-      return fmt::format("{} at byte {}{}", state_->file, batch.position + piece.offset,
-                         position_note);
-    };
-    ondemand::document document;
+std::span<const std::string_view> kineto_reader::wanted_members() noexcept {
+  return wanted_names;
+}
+
+result<void> kineto_reader::add(kineto_batch& batch, std::string_view position_note) {
+  const auto& pieces = batch.events.events;
+  std::size_t index = 0;
+  const auto where = [&] {
+    const auto offset = index < pieces.size() ? pieces[index].offset : 0;
+    return fmt::format("{} at byte {}{}", state_->file, batch.events.position + offset,
+                       position_note);
+  };
+  const auto failed = [&](simdjson::error_code failure) {
+    return failure == simdjson::UTF8_ERROR
+               ? error(errc::input_encoding, "text that is not UTF-8 in this event", where(),
+                       "record the trace again, or repair the name")
+               : error(errc::input_malformed,
+                       fmt::format("not JSON in this event: {}", simdjson::error_message(failure)),
+                       where());
+  };
+  ondemand::array array;
+  if (batch.state_->failure == simdjson::SUCCESS) {
+    batch.state_->failure = batch.state_->document.get_array().get(array);
+  }
+  if (batch.state_->failure != simdjson::SUCCESS) {
+    index = batch.state_->first_failing(batch.events);
+    return failed(batch.state_->failure);
+  }
+  for (auto element : array) {
     raw_event raw;
-    auto failure = state_->parser
-                       .iterate(batch.text.data() + piece.offset, piece.length,
-                                batch.text.size() - piece.offset)
-                       .get(document);
-    if (failure == simdjson::SUCCESS) {
-      failure = parse_event(document, raw);
-    }
-    if (failure == simdjson::UTF8_ERROR) {
-      return error(errc::input_encoding, "text that is not UTF-8 in this event", at(),
-                   "record the trace again, or repair the name");
-    }
+    const auto failure = parse_event(std::move(element), raw);
     if (failure != simdjson::SUCCESS) {
-      return error(errc::input_malformed,
-                   fmt::format("not JSON in this event: {}", simdjson::error_message(failure)),
-                   at());
+      return failed(failure);
     }
     if (auto added = state_->add(raw); !added) {
       const auto& why = added.error();
-      return error(why.code(), why.message(), at());
+      return error(why.code(), why.message(), where());
     }
+    ++index;
   }
-  return {};
+  state_->seen += index;
+  return index == pieces.size() ? result<void>() : failed(simdjson::TAPE_ERROR);
+}
+
+void kineto_reader::expect(std::uint64_t events) {
+  // More than this is as well taken step by step.
+  constexpr std::uint64_t most = 16'000'000;
+  const auto kept = static_cast<double>(state_->events.size()) /
+                    static_cast<double>(std::max<std::uint64_t>(state_->seen, 1));
+  state_->events.reserve(
+      static_cast<std::size_t>(kept * static_cast<double>(std::min(events, most))));
 }
 
 std::uint64_t kineto_reader::seen() const noexcept {

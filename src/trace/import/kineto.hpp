@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,26 @@
 
 namespace berth::trace {
 
+// A batch of events on its way to the reader, with what simdjson's first stage finds in it. The
+// stage is a good part of the work and can run on another thread than the reader's.
+class kineto_batch {
+public:
+  kineto_batch();
+  kineto_batch(kineto_batch&&) noexcept;
+  kineto_batch& operator=(kineto_batch&&) noexcept;
+  ~kineto_batch();
+
+  event_batch events;
+
+  // To be called when `events` is filled. What it finds wrong kineto_reader::add() reports.
+  void index();
+
+private:
+  friend class kineto_reader;
+  struct state;
+  std::unique_ptr<state> state_;
+};
+
 class kineto_reader {
 public:
   // `file` names the file in errors.
@@ -26,9 +47,16 @@ public:
   kineto_reader(const kineto_reader&) = delete;
   kineto_reader& operator=(const kineto_reader&) = delete;
 
-  // Adds the events of a batch. `position_note` is appended to byte positions in errors.
+  // The members of the top-level object that finish() reads.
+  [[nodiscard]] static std::span<const std::string_view> wanted_members() noexcept;
+
+  // Adds the events of an indexed batch, once. `position_note` is appended to byte positions in
+  // errors.
   // @errors input_malformed, input_encoding, input_out_of_range; the reader is of no use afterwards
-  [[nodiscard]] result<void> add(const event_batch& batch, std::string_view position_note);
+  [[nodiscard]] result<void> add(kineto_batch& batch, std::string_view position_note);
+
+  // Takes memory for about as many events, those seen included.
+  void expect(std::uint64_t events);
 
   // Events of any kind that were seen.
   [[nodiscard]] std::uint64_t seen() const noexcept;

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command around a program: faults that were ordered, bad input, and that nothing is left.
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "emulator/launch.hpp"
+#include "emulator/run_command.hpp"
+#include "emulator/trace_file.hpp"
+
+namespace berth::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+// The overlay folders in a folder of temporary files of this test's own.
+class Command : public testing::Test {
+protected:
+  void SetUp() override {
+    folder_ =
+        std::filesystem::temp_directory_path() / ("berth-command-" + std::to_string(getpid()));
+    std::filesystem::create_directories(folder_);
+    setenv("TMPDIR", folder_.c_str(), 1);
+  }
+  void TearDown() override {
+    EXPECT_TRUE(std::filesystem::is_empty(folder_)) << "an overlay folder was left";
+    unsetenv("TMPDIR");
+    std::filesystem::remove_all(folder_);
+  }
+
+private:
+  std::filesystem::path folder_;
+};
+
+TEST_F(Command, PassesOnTheExitStatusOfAProgramWithoutADevice) {
+  const auto end = emulate({}, {program_path("no_device")});
+  EXPECT_EQ(end.status, 7);
+  EXPECT_EQ(end.out, "nothing to do with a GPU\n");
+  EXPECT_THAT(end.err, HasSubstr("emulated device: AMD Instinct MI210 (model mi210)"));
+}
+
+TEST_F(Command, SurvivesTheCrashOfAProgram) {
+  BERTH_REQUIRE_ROCM();
+  EXPECT_EQ(emulate({}, {program_path("hip_crash")}).status, 139);
+}
+
+TEST_F(Command, NamesAnUnknownCallOnceAndRefusesIt) {
+  const auto end = emulate({}, {program_path("unknown_call")});
+  EXPECT_EQ(end.status, 0) << end.err;
+  const auto first = end.err.find("unknown call of the driver, number 126");
+  EXPECT_NE(first, std::string::npos);
+  EXPECT_EQ(end.err.find("unknown call", first + 1), std::string::npos);
+}
+
+TEST_F(Command, RefusesAnUnknownModelWithCloseNames) {
+  const auto end = emulate({"--machine", "mi211"}, {"true"});
+  EXPECT_EQ(end.status, 2);
+  EXPECT_THAT(end.err, HasSubstr("mi210"));
+}
+
+TEST_F(Command, RefusesWhatItHasNoDataOf) {
+  for (const auto* const model : {"h200", "mi300x", "pcie4"}) {
+    const auto end = emulate({"--machine", model}, {"true"});
+    EXPECT_EQ(end.status, 2) << model;
+    EXPECT_THAT(end.err, HasSubstr("cannot be emulated")) << model;
+  }
+  EXPECT_EQ(emulate({"--machine", "mi100-node", "--gpus", "9"}, {"true"}).status, 2);
+  EXPECT_EQ(emulate({"--gpus", "0"}, {"true"}).status, 2);
+}
+
+TEST_F(Command, RefusesAProgramThatIsNotThere) {
+  const auto end = emulate({}, {"/does/not/exist"});
+  EXPECT_EQ(end.status, 2);
+  EXPECT_THAT(end.err, HasSubstr("/does/not/exist"));
+  EXPECT_EQ(emulate({}, {}).status, 2);
+}
+
+TEST_F(Command, RefusesATraceThatCannotBeWritten) {
+  EXPECT_EQ(emulate({"--trace", "/does/not/exist/trace"}, {"true"}).status, 3);
+}
+
+TEST_F(Command, ListsTheModelsThatItCanBe) {
+  const auto end = emulate({"--list"}, {});
+  EXPECT_EQ(end.status, 0);
+  for (const auto* const model : {"mi210", "mi100-node", "mi250x-node", "rx6800xt-small-bar"}) {
+    EXPECT_THAT(end.out, HasSubstr(model));
+  }
+  EXPECT_THAT(end.out, Not(HasSubstr("h200")));
+}
+
+TEST_F(Command, AnAllocationFailsAsOrdered) {
+  BERTH_REQUIRE_ROCM();
+  const auto end =
+      emulate({"--fault", "allocation-fails,nth=1,from=60MiB"}, {program_path("hip_pinned_copy")});
+  EXPECT_EQ(end.status, 1);
+  EXPECT_THAT(end.out, HasSubstr("hipErrorOutOfMemory"));
+}
+
+TEST_F(Command, AQueueFailsAsOrdered) {
+  BERTH_REQUIRE_ROCM();
+  const auto end = emulate({"--fault", "queue-fails,nth=all"}, {program_path("hip_pinned_copy")});
+  EXPECT_NE(end.status, 0);
+}
+
+TEST_F(Command, AKernelFaultsAsOrdered) {
+  BERTH_REQUIRE_ROCM();
+  const temporary_file trace("trace");
+  const auto end = emulate(
+      {"--trace", trace.string(), "--fault", "kernel-faults,kernel=__amd_rocclr_fillBufferAligned"},
+      {program_path("hip_device_copy")});
+  EXPECT_EQ(end.status, 134) << end.out << end.err;
+  EXPECT_THAT(end.err, testing::AnyOf(HasSubstr("Memory access fault by GPU node-1"),
+                                      HasSubstr("has not noticed")));
+  const auto records = read_trace(trace.string());
+  EXPECT_TRUE(std::any_of(records.begin(), records.end(), [](const auto& record) {
+    return record.at("record") == "memory_fault";
+  }));
+}
+
+TEST_F(Command, ACopyIsCorruptAsOrdered) {
+  BERTH_REQUIRE_ROCM();
+  const auto end =
+      emulate({"--fault", "copy-corrupt,nth=2,from=1MB"}, {program_path("hip_pinned_copy")});
+  EXPECT_EQ(end.status, 1);
+  EXPECT_THAT(end.out, HasSubstr("FAILED program::has_pattern"));
+}
+
+TEST_F(Command, ACopyIsSlowAsOrdered) {
+  BERTH_REQUIRE_ROCM();
+  const temporary_file trace("trace");
+  const auto end =
+      emulate({"--trace", trace.string(), "--fault", "copy-slow,nth=3,from=1MiB,by=20ms"},
+              {program_path("hip_device_times")});
+  ASSERT_EQ(end.status, 0) << end.err;
+  int slow = 0;
+  int copies = 0;
+  for (const auto& record : read_trace(trace.string())) {
+    if (record.at("record") == "copy" && record.at("bytes") == 1U << 20U) {
+      const auto took =
+          record.at("end_ns").get<std::uint64_t>() - record.at("start_ns").get<std::uint64_t>();
+      slow += ++copies == 3 && took > 20'000'000 ? 1 : 0;
+      slow += copies != 3 && took > 20'000'000 ? 100 : 0;
+    }
+  }
+  EXPECT_EQ(slow, 1);
+}
+
+TEST(Fault, IsParsed) {
+  using emulator::fault_kind;
+  using emulator::parse_fault;
+  const auto slow = parse_fault("copy-slow,nth=2,by=20ms,from=1MiB").value();
+  EXPECT_EQ(slow.kind, fault_kind::copy_slow);
+  EXPECT_EQ(slow.nth, 2U);
+  EXPECT_EQ(slow.delay_ns, 20'000'000U);
+  EXPECT_EQ(slow.at_least, 1U << 20U);
+  EXPECT_EQ(parse_fault("queue-fails,nth=all").value().nth, 0U);
+  EXPECT_EQ(parse_fault("kernel-faults,kernel=saxpy").value().kernel, "saxpy");
+  for (const auto* const bad : {"", "fire", "copy-slow", "copy-slow,by=1", "queue-fails,nth=0",
+                                "queue-fails,nth", "queue-fails,by=1ms", "copy-corrupt,from=x"}) {
+    EXPECT_FALSE(parse_fault(bad)) << bad;
+  }
+}
+
+TEST(Idle, TakesAlmostNoTime) {
+  BERTH_REQUIRE_ROCM();
+  const auto end = emulate({}, {program_path("hip_idle")});
+  ASSERT_EQ(end.status, 0) << end.err;
+  const auto at = end.out.find("idle ");
+  ASSERT_NE(at, std::string::npos);
+  EXPECT_LE(std::strtod(end.out.c_str() + at + 5, nullptr), 0.02);
+}
+
+}  // namespace
+}  // namespace berth::test

@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Runs the test programs again and again: no failure, no hang.
+# Usage: soak.sh EMULATE PROGRAMS_FOLDER [RUNS]      (default: 200 runs in all)
+set -u
+emulate=$1
+programs=$2
+runs=${3:-200}
+
+names=(pageable_copy pinned_copy registered_copy device_copy streams_events callbacks graphs managed
+  pointer_attributes copy_2d peer_copy ipc threads fork_exec stream_values device_times)
+failed=0
+for ((run = 0; run < runs; ++run)); do
+  name=${names[run % ${#names[@]}]}
+  output=$(timeout 120 "$emulate" --gpus 2 -- "$programs/hip_$name" 2>&1)
+  status=$?
+  if [[ $status -ne 0 ]]; then
+    failed=$((failed + 1))
+    printf 'run %d, %s: status %d\n%s\n' "$run" "$name" "$status" "$output"
+  fi
+done
+printf '%d runs, %d failed\n' "$runs" "$failed"
+[[ $failed -eq 0 ]]
