@@ -79,7 +79,7 @@ std::uint64_t events_in(const std::string& report) {
   }
   const auto parsed = nlohmann::json::parse(file);
   std::fclose(file);
-  return parsed.at("traces").at(0).at("summary").at("events").get<std::uint64_t>();
+  return parsed.at("traces").at(0).at("totals").at("events").get<std::uint64_t>();
 }
 
 int run(std::span<char*> arguments) {

@@ -37,7 +37,7 @@ enum class leak_tracking : std::uint8_t { off, call_sites };
 /// How a pool behaves. The defaults suit most programs.
 struct pool_options {
   std::string name = "pool";              ///< for messages
-  std::optional<bytes_t> limit = {};           ///< of what the pool holds; nothing: the resource's own
+  std::optional<bytes_t> limit = {};      ///< of what the pool holds; nothing: the resource's own
   bytes_t smallest_growth = 32 * mib;     ///< fetched from the resource at once
   bytes_t thread_cache_limit = 64 * mib;  ///< of free blocks that one thread keeps for itself
   leak_tracking leaks = leak_tracking::off;
@@ -127,7 +127,7 @@ protected:
     result<void> (*deallocate)(const void* resource, void* memory);
     std::shared_ptr<const void> resource;
   };
-  pool_base(const resource_base& resource, source from, pool_options options);
+  pool_base(const resource_base& resource, const source& from, pool_options options);
 
 private:
   struct state;

@@ -81,7 +81,7 @@ void expectation::take_from_pinned_copies(const trace::trace& events) {
 
 const std::optional<expectation::answer>& expectation::at(direction way,
                                                           host_end end) const noexcept {
-  static constexpr std::optional<answer> none;
+  static const std::optional<answer> none;
   const bool known_way = way == direction::host_to_device || way == direction::device_to_host;
   return known_way ? answers_[slot(way, end)] : none;
 }

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -201,7 +202,8 @@ constexpr std::array<missing_library, 4> rocm_libraries = {{
 
 error bad_fault(std::string what) {
   return error(errc::usage, std::move(what), "--fault",
-               "KIND[,nth=N|all][,from=SIZE][,by=DURATION][,kernel=NAME] with a kind of "
+               "KIND[,nth=N|all][,from=SIZE][,by=DURATION][,kernel=NAME][,memory=device|gtt|user] "
+               "with a kind of "
                "allocation-fails, queue-fails, kernel-faults, copy-slow, copy-corrupt");
 }
 
@@ -228,8 +230,15 @@ result<void> apply_option(fault_spec& fault, std::string_view name, std::string_
     return delay ? result<void>() : result<void>(delay.error());
   }
   if (name == "kernel" && fault.kind == fault_kind::kernel_faults) {
-    fault.kernel = value;
+    fault.only = value;
     return {};
+  }
+  if (name == "memory" && fault.kind == fault_kind::allocation_fails) {
+    constexpr std::array<std::string_view, 3> kinds = {"device", "gtt", "user"};
+    fault.only = value;
+    return std::find(kinds.begin(), kinds.end(), value) != kinds.end()
+               ? result<void>()
+               : result<void>(bad_fault(fmt::format("'{}' is no kind of memory", value)));
   }
   return bad_fault(fmt::format("{} has no option '{}'", to_string(fault.kind), name));
 }
@@ -313,7 +322,7 @@ result<fault_spec> parse_fault(std::string_view text) {
   if (!kind) {
     return bad_fault(fmt::format("'{}' is no fault", text.substr(0, end)));
   }
-  fault_spec fault{.kind = *kind, .nth = 1, .at_least = 0, .delay_ns = 0, .kernel = {}};
+  fault_spec fault{.kind = *kind, .nth = 1, .at_least = 0, .delay_ns = 0, .only = {}};
   text.remove_prefix(std::min(end + 1, text.size()));
   while (!text.empty()) {
     const auto stop = std::min(text.find(','), text.size());

@@ -131,7 +131,7 @@ bool read_line(line_reader& line, machine_spec& into) {
     fault.nth = line.number<std::uint64_t>();
     fault.at_least = line.number<std::uint64_t>();
     fault.delay_ns = line.number<std::uint64_t>();
-    fault.kernel = line.text();
+    fault.only = line.text();
     into.faults.push_back(std::move(fault));
   } else {
     return false;
@@ -199,7 +199,7 @@ std::string write_spec(const machine_spec& spec) {
         .number(fault.nth)
         .number(fault.at_least)
         .number(fault.delay_ns)
-        .text(fault.kernel);
+        .text(fault.only);
   }
   return out;
 }

@@ -75,7 +75,7 @@ struct fault_spec {
   std::uint64_t nth = 1;       // from 1; 0: each
   std::uint64_t at_least = 0;  // bytes: smaller allocations and copies are not counted
   std::uint64_t delay_ns = 0;  // copy_slow: longer by this much
-  std::string kernel;          // kernel_faults: its name; empty: any
+  std::string only;  // kernel_faults: its name; allocation_fails: the kind of memory; empty: any
 
   friend bool operator==(const fault_spec&, const fault_spec&) = default;
 };

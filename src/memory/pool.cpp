@@ -25,7 +25,7 @@ struct pool_base::state {
   }
 };
 
-pool_base::pool_base(const resource_base& resource, source from, pool_options options)
+pool_base::pool_base(const resource_base& resource, const source& from, pool_options options)
     : state_(std::make_shared<state>()) {
   state_->home = resource.home_;
   memory::upstream upstream{

@@ -35,8 +35,10 @@ struct last_cache {
   std::uint64_t pool = 0;
   front_cache* cache = nullptr;
 };
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): a thread's own
 constinit thread_local last_cache last_used;
 // Set when the thread's caches are gone: destructors that run later share a cache of the pool's.
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): a thread's own
 constinit thread_local bool thread_is_ending = false;
 
 // The caches of one thread, one for each pool that it has used.
@@ -79,6 +81,7 @@ private:
   std::vector<entry> entries_;
 };
 
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): a thread's own
 thread_local thread_caches this_thread_caches;
 
 constexpr bytes_t round_up(bytes_t bytes, bytes_t step) noexcept {
@@ -173,7 +176,7 @@ result<void*> pool_core::allocate(bytes_t bytes, usage user) {
   return static_cast<void*>((*found)->address);
 }
 
-void pool_core::count_allocation(front_cache& cache, block& given, bytes_t requested) {
+void pool_core::count_allocation(front_cache& cache, block& given, bytes_t requested) const {
   given.requested = requested;
   if (options_.leaks == leak_tracking::call_sites) {
     given.allocated_at = this_call_stack();

@@ -88,7 +88,7 @@ private:
   [[nodiscard]] result<void> poll_gates();
   [[nodiscard]] result<void> wait_for_gates();
 
-  void count_allocation(front_cache& cache, block& given, bytes_t requested);
+  void count_allocation(front_cache& cache, block& given, bytes_t requested) const;
   void free_for_own_stream(front_cache& cache, block& freed, usage user);
   void give_to_heap(const cached_block& freed);
   void give_all_to_heap(const std::vector<cached_block>& freed);

@@ -69,7 +69,8 @@ void page::block(std::string_view label, std::string_view text, style label_styl
   for (std::size_t index = 0; index < lines.size(); ++index) {
     const auto shown = index == 0 ? label : std::string_view{};
     const std::string space(label_width > shown.size() ? label_width - shown.size() : 1, ' ');
-    text_ += without_trailing_blanks(margin + styled(shown, label_style) + space + lines[index]);
+    text_ += without_trailing_blanks(
+        fmt::format("{}{}{}{}", margin, styled(shown, label_style), space, lines[index]));
     text_ += '\n';
   }
 }

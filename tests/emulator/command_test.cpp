@@ -94,8 +94,8 @@ TEST_F(Command, ListsTheModelsThatItCanBe) {
 
 TEST_F(Command, AnAllocationFailsAsOrdered) {
   BERTH_REQUIRE_ROCM();
-  const auto end =
-      emulate({"--fault", "allocation-fails,nth=1,from=60MiB"}, {program_path("hip_pinned_copy")});
+  const auto end = emulate({"--fault", "allocation-fails,memory=device,from=60MiB"},
+                           {program_path("hip_pinned_copy")});
   EXPECT_EQ(end.status, 1);
   EXPECT_THAT(end.out, HasSubstr("hipErrorOutOfMemory"));
 }
@@ -158,9 +158,10 @@ TEST(Fault, IsParsed) {
   EXPECT_EQ(slow.delay_ns, 20'000'000U);
   EXPECT_EQ(slow.at_least, 1U << 20U);
   EXPECT_EQ(parse_fault("queue-fails,nth=all").value().nth, 0U);
-  EXPECT_EQ(parse_fault("kernel-faults,kernel=saxpy").value().kernel, "saxpy");
-  for (const auto* const bad : {"", "fire", "copy-slow", "copy-slow,by=1", "queue-fails,nth=0",
-                                "queue-fails,nth", "queue-fails,by=1ms", "copy-corrupt,from=x"}) {
+  EXPECT_EQ(parse_fault("kernel-faults,kernel=saxpy").value().only, "saxpy");
+  for (const auto* const bad :
+       {"", "fire", "copy-slow", "copy-slow,by=1", "queue-fails,nth=0", "queue-fails,nth",
+        "queue-fails,by=1ms", "allocation-fails,memory=x", "copy-corrupt,from=x"}) {
     EXPECT_FALSE(parse_fault(bad)) << bad;
   }
 }

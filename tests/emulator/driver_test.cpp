@@ -338,11 +338,8 @@ TEST(MachineSpec, IsReadAsItWasWritten) {
   spec.xnack = xnack_mode::on;
   spec.numa = numa_nodes::invented;
   spec.peers.push_back({.from = 0, .to = 1, .cost = {.knots = {{0, 5}}, .tail_ns_per_byte = 0.1}});
-  spec.faults.push_back({.kind = fault_kind::copy_slow,
-                         .nth = 3,
-                         .at_least = 5,
-                         .delay_ns = 7,
-                         .kernel = "a kernel"});
+  spec.faults.push_back(
+      {.kind = fault_kind::copy_slow, .nth = 3, .at_least = 5, .delay_ns = 7, .only = "a kernel"});
   const auto read = read_spec(write_spec(spec));
   ASSERT_TRUE(read);
   EXPECT_EQ(write_spec(*read), write_spec(spec));

@@ -11,6 +11,8 @@
 #include "berth/version.hpp"
 #include "cli.hpp"
 #include "cmd_analyze.hpp"
+#include "cmd_emulate.hpp"
+#include "cmd_version.hpp"
 
 namespace {
 
@@ -21,11 +23,24 @@ constexpr auto footer =
     "Exit status: 0 done, 1 a fault was found (with --check), 2 wrong usage,\n"
     "3 the machine or the input does not allow it, 4 data came out wrong.";
 
+// What the parser fills; flags and words become the verbs' own types when a verb runs.
 struct verbs {
   berth::cli::analyze_options analyze;
+  berth::cli::emulate_options emulate;
   std::string format = "text";
   bool check = false;
+  bool list = false;
+
+  [[nodiscard]] output_format chosen_format() const {
+    return format == "json" ? output_format::json : output_format::text;
+  }
 };
+
+void add_format(CLI::App& verb, verbs& parsed) {
+  verb.add_option("--format", parsed.format, "How to show the report (default: text)")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->type_name("");
+}
 
 CLI::App* add_analyze(CLI::App& app, verbs& parsed) {
   auto* const verb = app.add_subcommand(
@@ -33,9 +48,7 @@ CLI::App* add_analyze(CLI::App& app, verbs& parsed) {
   verb->add_option("FILE", parsed.analyze.files,
                    "Traces: PyTorch/Kineto Chrome traces, .json or .json.gz")
       ->required();
-  verb->add_option("--format", parsed.format, "How to show the report (default: text)")
-      ->check(CLI::IsMember({"text", "json"}))
-      ->type_name("");
+  add_format(*verb, parsed);
   verb->add_option("-o,--output", parsed.analyze.output, "Write to FILE instead of standard output")
       ->type_name("FILE");
   verb->add_flag("--check", parsed.check, "Exit with status 1 if a fault was found");
@@ -46,8 +59,42 @@ CLI::App* add_analyze(CLI::App& app, verbs& parsed) {
   return verb;
 }
 
-CLI::App* add_version(CLI::App& app) {
-  return app.add_subcommand("version", "Print the version");
+CLI::App* add_emulate(CLI::App& app, verbs& parsed) {
+  auto* const verb = app.add_subcommand(
+      "emulate",
+      "Run a program of AMD's ROCm on an emulated machine: memory and copies, no kernels");
+  verb->add_option("--machine", parsed.emulate.machine,
+                   "A model's name or a machine file (default: mi210)")
+      ->type_name("MODEL");
+  verb->add_option("--gpus", parsed.emulate.gpus, "How many GPUs (default: as the model says)")
+      ->type_name("N");
+  verb->add_option("--trace", parsed.emulate.trace,
+                   "Write each buffer and each packet to FILE, one JSON object a line")
+      ->type_name("FILE");
+  verb->add_option("--kernels", parsed.emulate.kernels,
+                   "A library with host functions of the names of the program's kernels")
+      ->type_name("FILE");
+  verb->add_option("--fault", parsed.emulate.faults,
+                   "Make something fail (docs/emulator.md lists what); may be repeated")
+      ->type_name("FAULT");
+  verb->add_flag("--list", parsed.list, "List the models that can be emulated");
+  verb->add_option("PROGRAM", parsed.emulate.program, "The program and its arguments, behind --");
+  verb->footer(std::string("Example:\n  berth emulate --machine mi210 --gpus 2 -- rocminfo\n"
+                           "  berth emulate --trace copies.jsonl -- ./my_hip_program --size 64\n\n"
+                           "Exit status: the program's own; 2 and 3 as below where it did not "
+                           "start.\n") +
+               footer);
+  return verb;
+}
+
+CLI::App* add_version(CLI::App& app, verbs& parsed) {
+  auto* const verb = app.add_subcommand(
+      "version", "Print the version, the GPU runtimes of this machine, and which one is used");
+  add_format(*verb, parsed);
+  verb->footer(std::string("Example:\n  berth version\n  BERTH_RUNTIME=sim:mi250x berth version\n"
+                           "\n") +
+               footer);
+  return verb;
 }
 
 // What the parser objects to, in the form of all errors, with what to type next.
@@ -73,7 +120,8 @@ int run(int argc, char** argv) {
   app.footer(std::string("berth VERB --help tells more of a verb.\n\n") + footer);
   verbs parsed;
   const auto* const analyze = add_analyze(app, parsed);
-  const auto* const version = add_version(app);
+  const auto* const emulate = add_emulate(app, parsed);
+  const auto* const version = add_version(app, parsed);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& stop) {
@@ -82,13 +130,18 @@ int run(int argc, char** argv) {
   }
   const auto io = berth::cli::standard_streams();
   if (analyze->parsed()) {
-    parsed.analyze.format = parsed.format == "json" ? output_format::json : output_format::text;
+    parsed.analyze.format = parsed.chosen_format();
     parsed.analyze.check =
         parsed.check ? berth::cli::analyze_check::on : berth::cli::analyze_check::off;
     return static_cast<int>(run_analyze(parsed.analyze, io));
   }
+  if (emulate->parsed()) {
+    parsed.emulate.action =
+        parsed.list ? berth::cli::emulate_action::list_models : berth::cli::emulate_action::run;
+    return run_emulate(parsed.emulate, io);
+  }
   if (version->parsed()) {
-    io.out << "berth " << berth::version_text << '\n';
+    return static_cast<int>(run_version({.format = parsed.chosen_format()}, io));
   }
   return static_cast<int>(exit_status::done);
 }

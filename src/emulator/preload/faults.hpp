@@ -23,12 +23,12 @@ public:
 
   // Counts one occurrence. What the user ordered for it, if anything.
   std::optional<fault_spec> occurs(fault_kind kind, std::uint64_t bytes = 0,
-                                   std::string_view kernel = {}) {
+                                   std::string_view what = {}) {
     const std::lock_guard hold(lock_);
     std::optional<fault_spec> due;
     for (auto& [ordered, count] : plan_) {
       const bool counts = ordered.kind == kind && bytes >= ordered.at_least &&
-                          (ordered.kernel.empty() || ordered.kernel == kernel);
+                          (ordered.only.empty() || ordered.only == what);
       if (counts && (++count == ordered.nth || ordered.nth == 0)) {
         due = ordered;
       }

@@ -38,7 +38,8 @@ int place_in_kfd_file(driver& in, buffer& made) {
 int place_in_memory(driver& in, buffer& made) {
   auto& machine = in.machine();
   const bool on_device = made.kind == buffer_kind::device;
-  if (!machine.memory.usable() || machine.faults.occurs(fault_kind::allocation_fails, made.bytes)) {
+  if (!machine.memory.usable() ||
+      machine.faults.occurs(fault_kind::allocation_fails, made.bytes, to_string(made.kind))) {
     return ENOMEM;
   }
   if (on_device &&
@@ -61,7 +62,10 @@ int place(driver& in, buffer& made, std::uint64_t user_address) {
   switch (made.kind) {
     case buffer_kind::user:
       made.host = host_pointer<char>(user_address);
-      return in.machine().faults.occurs(fault_kind::allocation_fails, made.bytes) ? ENOMEM : 0;
+      return in.machine().faults.occurs(fault_kind::allocation_fails, made.bytes,
+                                        to_string(made.kind))
+                 ? ENOMEM
+                 : 0;
     case buffer_kind::doorbell:
     case buffer_kind::remap:
       return place_in_kfd_file(in, made);

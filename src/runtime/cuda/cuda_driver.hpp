@@ -48,8 +48,8 @@ Handle handle_of(const void* pointer) noexcept {
 // Makes a context current for a call, and the former one, or none, again afterwards.
 class context_guard {
 public:
-  context_guard(const api& calls, context_t context) : calls_(calls) {
-    failed_ = calls_.cuCtxGetCurrent(&former_);
+  context_guard(const api& calls, context_t context)
+      : calls_(calls), failed_(calls.cuCtxGetCurrent(&former_)) {
     if (failed_ == code::success && former_ != context) {
       failed_ = calls_.cuCtxSetCurrent(context);
       changed_ = failed_ == code::success;

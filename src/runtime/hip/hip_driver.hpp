@@ -35,8 +35,8 @@ Handle handle_of(const void* pointer) noexcept {
 // HIP has one current device for each thread: this makes another one current for a call.
 class device_guard {
 public:
-  device_guard(const api& calls, int device) : calls_(calls) {
-    failed_ = calls_.hipGetDevice(&former_);
+  device_guard(const api& calls, int device)
+      : calls_(calls), failed_(calls.hipGetDevice(&former_)) {
     if (failed_ == code::success && former_ != device) {
       failed_ = calls_.hipSetDevice(device);
       changed_ = failed_ == code::success;

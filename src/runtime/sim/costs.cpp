@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 namespace berth::runtime::sim {
 namespace {
@@ -80,7 +81,7 @@ copy_cost made_up(const machine::path& where, bytes_t bytes) {
 
 }  // namespace
 
-costs::costs(const machine::machine_profile& profile) : profile_(profile) {
+costs::costs(machine::machine_profile profile) : profile_(std::move(profile)) {
   memory_gb_per_s_ = quantity_or(quantity::kernel_memory_gb_per_s,
                                  quantity_or(quantity::memory_gb_per_s, 800) * 0.8);
   bidirectional_gb_per_s_ = quantity_or(quantity::host_bidirectional_gb_per_s, 0);

@@ -22,7 +22,7 @@ struct copy_cost {
 
 class costs {
 public:
-  explicit costs(const machine::machine_profile& profile);
+  explicit costs(machine::machine_profile profile);
 
   // The traits may be unknown to the model, the path may not exist in it: then the next best.
   [[nodiscard]] copy_cost copy(const machine::path& where, bytes_t bytes);

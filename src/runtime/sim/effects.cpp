@@ -132,7 +132,7 @@ const memory_range* host_result_of(const operation& what) noexcept {
     // touch leaves contents as they are, verify only adds
     const auto kind = kind_of(kernel->request);
     const bool overwrites = kind == builtin_kernel::copy || kind == builtin_kernel::fill;
-    result = overwrites ? &kernel->writes[0] : nullptr;
+    result = overwrites ? kernel->writes.data() : nullptr;
   }
   const bool seen = result != nullptr && result->of != nullptr && result->host_view() != nullptr;
   return seen ? result : nullptr;
@@ -195,7 +195,7 @@ struct namer {
 
 }  // namespace
 
-std::string_view name_of(const operation_work& what) noexcept {
+std::string_view name_of(const operation_work& what) {
   return std::visit(namer{}, what);
 }
 

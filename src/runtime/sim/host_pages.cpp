@@ -20,12 +20,14 @@ constexpr std::uint64_t file_or_shared = std::uint64_t{1} << 61U;
 
 bool is_resident(std::uintptr_t address) noexcept {
   unsigned char state = 0;
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): page arithmetic
   return mincore(reinterpret_cast<void*>(address / page * page), page, &state) == 0 &&
          (state & 1U) != 0;
 }
 
 bool is_known(std::uintptr_t address) noexcept {
   unsigned char state = 0;
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): page arithmetic
   return mincore(reinterpret_cast<void*>(address / page * page), page, &state) == 0 ||
          errno != ENOMEM;
 }

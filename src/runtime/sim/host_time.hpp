@@ -79,6 +79,7 @@ public:
 
 private:
   static own_clock*& current() noexcept {
+    // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): a thread's own
     thread_local own_clock* innermost = nullptr;
     return innermost;
   }

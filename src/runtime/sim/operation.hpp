@@ -153,6 +153,6 @@ void for_ranges(const operation_work& what, const Visit& visit) {
 }
 
 // "copy", "kernel_fill", "record_event".
-[[nodiscard]] std::string_view name_of(const operation_work& what) noexcept;
+[[nodiscard]] std::string_view name_of(const operation_work& what);
 
 }  // namespace berth::runtime::sim

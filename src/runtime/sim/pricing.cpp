@@ -8,7 +8,6 @@ namespace berth::runtime::sim {
 namespace {
 
 using op = machine::operation;
-using machine::path;
 using machine::trait;
 
 constexpr double kernel_start_ns = 1000;

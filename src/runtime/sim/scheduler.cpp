@@ -32,8 +32,8 @@ bool is_released(const kernel_spin& spin) noexcept {
   if (spin.release == nullptr) {
     return false;
   }
-  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): atomic_ref takes no const, and only
-  // reads
+  // atomic_ref takes no const, and only reads
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast)
   std::atomic_ref<std::uint32_t> word(*const_cast<std::uint32_t*>(spin.release));
   return word.load(std::memory_order_acquire) != 0;
 }
@@ -297,7 +297,7 @@ void scheduler::progress(ticks to) {
     rates_known_ = true;
   }
   for (const auto& one : running_) {
-    double passed = static_cast<double>(to - now_);
+    auto passed = static_cast<double>(to - now_);
     const double fixed = std::min(passed, one->fixed_left);
     one->fixed_left -= fixed;
     passed -= fixed;

@@ -164,7 +164,6 @@ private:
 
   std::optional<std::thread::id> whose_turn_;
   std::deque<host_job> host_jobs_;
-  std::uint64_t host_job_done_ = 0;  // number of the last one that returned
   unsigned host_jobs_open_ = 0;
   std::thread host_thread_;  // runs the program's functions
   std::thread wall_thread_;

@@ -48,8 +48,8 @@ std::uint64_t next_identity() noexcept {
 
 }  // namespace
 
-simulation::simulation(const options& how, machine::model of, int devices, migration pages)
-    : how_(how),
+simulation::simulation(options how, machine::model of, int devices, migration pages)
+    : how_(std::move(how)),
       model_(std::move(of)),
       migration_(pages),
       identity_(next_identity()),

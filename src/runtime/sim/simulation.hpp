@@ -49,7 +49,7 @@ struct thread_state {
 
 class simulation final : public sim_driver, private scheduler::observer {
 public:
-  simulation(const options& how, machine::model of, int devices, migration pages);
+  simulation(options how, machine::model of, int devices, migration pages);
   ~simulation() override;
   simulation(const simulation&) = delete;
   simulation& operator=(const simulation&) = delete;

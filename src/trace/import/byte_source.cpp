@@ -24,8 +24,8 @@ struct closer {
 };
 
 std::string reason() {
-  return std::strerror(errno);
-}  // NOLINT(concurrency-mt-unsafe)
+  return std::strerror(errno);  // NOLINT(concurrency-mt-unsafe)
+}
 
 }  // namespace
 

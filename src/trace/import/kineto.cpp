@@ -29,7 +29,7 @@ namespace ondemand = simdjson::ondemand;
 constexpr bytes_t largest_transfer = 1024 * tib;
 constexpr std::int64_t longest_time = 366LL * 24 * 3600 * 1'000'000'000;
 // Of all events together, so that sums and small multiples of them stay within 64 bits.
-constexpr bytes_t largest_sum = 1024 * 1024 * tib;
+constexpr bytes_t largest_sum = 1024 * largest_transfer;
 constexpr std::int64_t longest_sum = 20 * longest_time;
 
 enum class category : std::uint8_t {
@@ -230,7 +230,7 @@ struct member_name {
   std::string_view raw_event::*target;  // null for "args"
 };
 
-constexpr key_table members(std::array{
+constexpr key_table event_members(std::array{
     member_name{"ph\"", &raw_event::phase},
     member_name{"cat\"", &raw_event::category},
     member_name{"name\"", &raw_event::name},
@@ -252,7 +252,7 @@ simdjson::error_code parse_event(simdjson::simdjson_result<ondemand::value> valu
     if (const auto failure = item.key().get(key); failure != simdjson::SUCCESS) {
       return failure;
     }
-    const auto* const known = members.find(key.raw());
+    const auto* const known = event_members.find(key.raw());
     if (known == nullptr) {
       continue;
     }

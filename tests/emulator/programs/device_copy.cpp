@@ -3,7 +3,7 @@
 #include "program.hpp"
 
 int main() {
-  for (const std::size_t bytes : {5001UL, 1000003UL, 16UL << 20U}) {
+  for (const std::size_t bytes : {100003UL, 1000003UL, 16UL << 20U}) {
     auto* const a = program::device_memory(bytes);
     auto* const b = program::device_memory(bytes);
     std::vector<unsigned char> seen(bytes);

@@ -6,8 +6,8 @@
 //   did copies DIRECTION BYTES   in as many pieces as the runtime likes
 //   did fill BYTES               did fills BYTES
 //   did allocate BYTES           device memory, in at least so many bytes
-// What the runtime does by the CPU has no line: fills of host memory, and pageable copies of up to
-// 4 KiB, which it writes into the device's memory itself.
+// What the runtime does by the CPU has no line: fills of host memory, and small copies of
+// pageable memory, which it writes into the device's memory itself.
 #pragma once
 
 #include <cstddef>
@@ -78,8 +78,6 @@ inline bool has_pattern(const void* at, std::size_t bytes, unsigned seed) {
   }
   return true;
 }
-
-inline constexpr std::size_t written_by_cpu = 4096;
 
 template <typename Type = unsigned char>
 Type* device_memory(std::size_t bytes) {
