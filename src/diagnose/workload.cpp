@@ -20,9 +20,9 @@ using trace::row;
 
 using intervals_by_device = std::map<std::uint32_t, std::vector<interval>>;
 
-std::map<std::uint32_t, interval_set> sets_of(intervals_by_device raw) {
+std::map<std::uint32_t, interval_set> sets_of(intervals_by_device&& raw) {
   std::map<std::uint32_t, interval_set> sets;
-  for (auto& [device, parts] : raw) {
+  for (auto& [device, parts] : std::move(raw)) {
     sets.emplace(device, interval_set(std::move(parts)));
   }
   return sets;

@@ -17,7 +17,7 @@ class fault_plan {
 public:
   explicit fault_plan(const std::vector<fault_spec>& ordered) {
     for (const auto& one : ordered) {
-      plan_.push_back({one, 0});
+      plan_.emplace_back(one, 0);
     }
   }
 

@@ -54,6 +54,7 @@ public:
   }
   overlaid_path(const overlaid_path&) = delete;
   overlaid_path& operator=(const overlaid_path&) = delete;
+  ~overlaid_path() = default;
 
   [[nodiscard]] const char* get() const noexcept { return chosen_; }
 
@@ -130,11 +131,13 @@ BERTH_EXPORT int open64(const char* path, int flags, ...) {
   return berth::emulator::open_with(real, path, flags, mode);
 }
 
+// NOLINTNEXTLINE(readability-identifier-naming,bugprone-*): glibc's name
 BERTH_EXPORT int __open_2(const char* path, int flags) {
   static auto* const real = next<berth::emulator::open_call>("open");
   return berth::emulator::open_with(real, path, flags, 0);
 }
 
+// NOLINTNEXTLINE(readability-identifier-naming,bugprone-*): glibc's name
 BERTH_EXPORT int __open64_2(const char* path, int flags) {
   static auto* const real = next<berth::emulator::open_call>("open64");
   return berth::emulator::open_with(real, path, flags, 0);

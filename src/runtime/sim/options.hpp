@@ -51,7 +51,7 @@ enum class fault_kind : std::uint8_t {
 
 struct fault {
   fault_kind kind = fault_kind::fail_call;
-  std::optional<call> only{};    // fail_call: calls of this name; nothing: any call
+  std::optional<call> only{};  // fail_call: calls of this name; nothing: any call
   std::uint64_t nth = 1;       // counted from 1 at the time of injection; 0: each
   std::optional<errc> code{};  // fail_call: nothing: what suits the call
   double factor = 10;

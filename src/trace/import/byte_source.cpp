@@ -42,6 +42,9 @@ struct byte_source::state {
   bool at_end = false;
   z_stream inflater{};
 
+  state() = default;
+  state(const state&) = delete;
+  state& operator=(const state&) = delete;
   ~state() {
     if (compressed) {
       inflateEnd(&inflater);

@@ -20,6 +20,8 @@ public:
   // The same of a file's content. `name` names it in errors. @errors input_empty
   [[nodiscard]] static result<byte_source> from_memory(std::string name, std::vector<char> content);
 
+  byte_source(const byte_source&) = delete;
+  byte_source& operator=(const byte_source&) = delete;
   byte_source(byte_source&&) noexcept;
   byte_source& operator=(byte_source&&) noexcept;
   ~byte_source();

@@ -24,6 +24,8 @@ namespace berth::trace {
 class kineto_batch {
 public:
   kineto_batch();
+  kineto_batch(const kineto_batch&) = delete;
+  kineto_batch& operator=(const kineto_batch&) = delete;
   kineto_batch(kineto_batch&&) noexcept;
   kineto_batch& operator=(kineto_batch&&) noexcept;
   ~kineto_batch();
