@@ -71,7 +71,8 @@ private:
 template <>
 class [[nodiscard]] result<void> {
 public:
-  result() = default;
+  // Not defaulted: `return {}` would first zero the whole object, which is most of what it costs.
+  result() noexcept {}  // NOLINT(modernize-use-equals-default)
   result(berth::error why)
       : error_(std::in_place_index<1>, std::move(why)) {}  // NOLINT: implicit by design
 

@@ -94,7 +94,7 @@ TEST_F(Command, ListsTheModelsThatItCanBe) {
 
 TEST_F(Command, AnAllocationFailsAsOrdered) {
   BERTH_REQUIRE_ROCM();
-  const auto end = emulate({"--fault", "allocation-fails,memory=device,from=60MiB"},
+  const auto end = emulate({"--fault", "allocation-fails,nth=all,memory=device,from=60MiB"},
                            {program_path("hip_pinned_copy")});
   EXPECT_EQ(end.status, 1);
   EXPECT_THAT(end.out, HasSubstr("hipErrorOutOfMemory"));

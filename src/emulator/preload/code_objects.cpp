@@ -67,6 +67,28 @@ std::uint64_t parameter(std::string_view location, std::string_view name) {
   return value;
 }
 
+int keep_path_of_runtime(dl_phdr_info* object, std::size_t, void* path) {
+  const std::string_view name = object->dlpi_name != nullptr ? object->dlpi_name : "";
+  if (name.find("libhsa-runtime64.so") == std::string_view::npos) {
+    return 0;
+  }
+  *static_cast<std::string*>(path) = name;
+  return 1;
+}
+
+// Programs may load the runtime without showing its symbols to others, so it is asked itself.
+const r_debug* list_of_runtime() {
+  if (const void* const shown = dlsym(RTLD_DEFAULT, "_amdgpu_r_debug")) {
+    return static_cast<const r_debug*>(shown);
+  }
+  std::string path;
+  dl_iterate_phdr(keep_path_of_runtime, &path);
+  // Loaded already and never given back: a second reference does no harm.
+  void* const runtime = path.empty() ? nullptr : dlopen(path.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+  return runtime != nullptr ? static_cast<const r_debug*>(dlsym(runtime, "_amdgpu_r_debug"))
+                            : nullptr;
+}
+
 }  // namespace
 
 std::string code_objects::kernel_at(std::uint64_t descriptor) {
@@ -81,7 +103,7 @@ std::string code_objects::kernel_at(std::uint64_t descriptor) {
 
 // The runtime may change the list meanwhile, hence the careful reads: at worst a name is missing.
 void code_objects::read_new_objects() {
-  const auto* const head = static_cast<const r_debug*>(dlsym(RTLD_DEFAULT, "_amdgpu_r_debug"));
+  const auto* const head = list_of_runtime();
   if (head == nullptr) {
     return;
   }
