@@ -2,6 +2,7 @@
 // Host functions in place of berth's own kernels (src/runtime/builtin_kernels.cu), for
 // `emulate --kernels`: with them the conformance suite runs on emulated devices. Each does what
 // runtime/kernels.hpp promises; an address that the device may not access faults.
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <map>
@@ -74,7 +75,7 @@ extern "C" emulated_progress berth_emulated_berth_touch(emulated_launch* launch)
   return emulated_progress::done;
 }
 
-// Until it is released, or its time has passed: on the device's clock if nothing can release it.
+// Until it is released, or its time has passed, on both clocks.
 extern "C" emulated_progress berth_emulated_berth_spin(emulated_launch* launch) {
   struct arguments {
     word release, ticks;
@@ -83,17 +84,16 @@ extern "C" emulated_progress berth_emulated_berth_spin(emulated_launch* launch) 
   static auto& begun = *new std::map<const void*, clock_type::time_point>();
   const auto given = arguments_of<arguments>(*launch);
   const std::chrono::nanoseconds at_most(given.ticks * ns_per_tick);
-  if (given.release == 0) {
-    launch->device_ns = given.ticks * ns_per_tick;
-    return emulated_progress::done;
-  }
   if (launch->calls == 0) {
     begun[launch->arguments] = clock_type::now();
   }
-  const auto* const release = at<const volatile std::uint32_t>(*launch, given.release);
-  const bool over = release == nullptr || *release != 0 ||
-                    clock_type::now() - begun[launch->arguments] >= at_most;
-  return over ? emulated_progress::done : emulated_progress::again;
+  const auto took = clock_type::now() - begun[launch->arguments];
+  const auto* const release =
+      given.release != 0 ? at<const volatile std::uint32_t>(*launch, given.release) : nullptr;
+  const bool released = given.release != 0 && (release == nullptr || *release != 0);
+  launch->device_ns =
+      static_cast<std::uint64_t>(std::min<std::chrono::nanoseconds>(took, at_most).count());
+  return released || took >= at_most ? emulated_progress::done : emulated_progress::again;
 }
 
 extern "C" emulated_progress berth_emulated_berth_verify(emulated_launch* launch) {

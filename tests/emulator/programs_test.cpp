@@ -177,5 +177,15 @@ TEST(HipProgramVariant, StreamDestroyHangsAfterStreamOrderedAllocation) {
   EXPECT_EQ(end.status, -1) << "this version of HIP no longer hangs: drop the exceptions for it";
 }
 
+// Another: see the program.
+TEST(HipProgramVariant, SmallUnalignedFillLeavesItsMemory) {
+  BERTH_REQUIRE_ROCM();
+  const auto end = emulate({}, {program_path("hip_small_fill")});
+  EXPECT_EQ(end.status, 134) << "this version of HIP is right: drop the exceptions for it\n"
+                             << end.out;
+  EXPECT_THAT(end.err, testing::AnyOf(HasSubstr("Memory access fault by GPU node-1"),
+                                      HasSubstr("has not noticed")));
+}
+
 }  // namespace
 }  // namespace berth::test

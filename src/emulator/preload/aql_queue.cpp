@@ -104,7 +104,7 @@ step_outcome aql_queue::take_dispatch(const hsa::dispatch_packet& packet) {
 }
 
 step_outcome aql_queue::start_kernel(const hsa::dispatch_packet& packet) {
-  kernel_ = machine().code.kernel_at(packet.kernel_object);
+  kernel_ = machine().code.kernel_at(machine(), packet.kernel_object);
   if (kernel_.empty()) {
     kernel_ = rocr_kernel_at(machine(), packet.kernel_object);
   }

@@ -5,12 +5,12 @@
 #include <elf.h>
 #include <link.h>
 
-#include <array>
-#include <charconv>
+#include <algorithm>
 #include <cstring>
 #include <optional>
 #include <string_view>
 
+#include "emulator/preload/emulated_machine.hpp"
 #include "emulator/preload/system.hpp"
 
 namespace berth::emulator {
@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::string_view descriptor_suffix = ".kd";
 constexpr std::size_t most_objects = 100'000;  // a list that has become a ring
-constexpr std::size_t largest_object = std::size_t{1} << 30U;
+constexpr std::uint64_t longest_name = 4096;
 
 template <typename Value>
 std::optional<Value> read_at(std::uint64_t address) {
@@ -26,45 +26,22 @@ std::optional<Value> read_at(std::uint64_t address) {
   return read_safely(address, &value, sizeof(value)) ? std::optional(value) : std::nullopt;
 }
 
-std::string read_text_at(std::uint64_t address) {
-  std::string text;
-  for (char one = 0;
-       text.size() < 4096 && read_safely(address + text.size(), &one, 1) && one != 0;) {
-    text += one;
-  }
-  return text;
-}
-
 template <typename Value>
-std::optional<Value> part_of(const std::vector<char>& bytes, std::uint64_t offset) {
-  Value value;
-  if (offset > bytes.size() || bytes.size() - offset < sizeof(value)) {
+std::optional<Value> read_on_device(const emulated_machine& machine, std::uint64_t address) {
+  const auto place = machine.buffers.locate(address);
+  if (!place || place->available < sizeof(Value)) {
     return std::nullopt;
   }
-  std::memcpy(&value, bytes.data() + offset, sizeof(value));
+  Value value;
+  std::memcpy(&value, place->host, sizeof(value));
   return value;
 }
 
-std::string_view text_in(const std::vector<char>& bytes, std::uint64_t offset) {
-  if (offset >= bytes.size()) {
-    return {};
-  }
-  const char* const begin = bytes.data() + offset;
-  return {begin, strnlen(begin, bytes.size() - offset)};
-}
-
-// The value of "name=" in "memory://12#offset=0x7f00&size=512".
-std::uint64_t parameter(std::string_view location, std::string_view name) {
-  const auto at = location.find(name);
-  if (at == std::string_view::npos) {
-    return 0;
-  }
-  auto digits = location.substr(at + name.size());
-  const bool hexadecimal = digits.starts_with("0x");
-  digits.remove_prefix(hexadecimal ? 2 : 0);
-  std::uint64_t value = 0;
-  std::from_chars(digits.data(), digits.data() + digits.size(), value, hexadecimal ? 16 : 10);
-  return value;
+std::string text_on_device(const emulated_machine& machine, std::uint64_t address) {
+  const auto place = machine.buffers.locate(address);
+  return place ? std::string(place->host,
+                             strnlen(place->host, std::min(place->available, longest_name)))
+               : std::string();
 }
 
 int keep_path_of_runtime(dl_phdr_info* object, std::size_t, void* path) {
@@ -89,20 +66,68 @@ const r_debug* list_of_runtime() {
                             : nullptr;
 }
 
+// Where the tables of dynamic symbols are, relative to the load address.
+struct symbol_tables {
+  std::uint64_t symbols = 0;
+  std::uint64_t names = 0;
+  std::uint64_t hash = 0;
+};
+
+std::optional<symbol_tables> find_tables(const emulated_machine& machine, std::uint64_t base) {
+  const auto header = read_on_device<Elf64_Ehdr>(machine, base);
+  if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0) {
+    return std::nullopt;
+  }
+  for (std::uint64_t index = 0; index < header->e_phnum; ++index) {
+    const auto segment =
+        read_on_device<Elf64_Phdr>(machine, base + header->e_phoff + index * sizeof(Elf64_Phdr));
+    if (!segment || segment->p_type != PT_DYNAMIC) {
+      continue;
+    }
+    symbol_tables tables;
+    for (std::uint64_t at = 0; at + sizeof(Elf64_Dyn) <= segment->p_memsz;
+         at += sizeof(Elf64_Dyn)) {
+      const auto entry = read_on_device<Elf64_Dyn>(machine, base + segment->p_vaddr + at);
+      if (!entry || entry->d_tag == DT_NULL) {
+        break;
+      }
+      tables.symbols = entry->d_tag == DT_SYMTAB ? entry->d_un.d_ptr : tables.symbols;
+      tables.names = entry->d_tag == DT_STRTAB ? entry->d_un.d_ptr : tables.names;
+      tables.hash = entry->d_tag == DT_HASH ? entry->d_un.d_ptr : tables.hash;
+    }
+    return tables;
+  }
+  return std::nullopt;
+}
+
+// The hash table says how many symbols there are; without one, they end where the names begin.
+std::uint64_t symbol_count(const emulated_machine& machine, std::uint64_t base,
+                           const symbol_tables& tables) {
+  constexpr std::uint64_t offset_of_count = sizeof(std::uint32_t);
+  if (tables.hash != 0) {
+    return read_on_device<std::uint32_t>(machine, base + tables.hash + offset_of_count).value_or(0);
+  }
+  return tables.names > tables.symbols ? (tables.names - tables.symbols) / sizeof(Elf64_Sym) : 0;
+}
+
 }  // namespace
 
-std::string code_objects::kernel_at(std::uint64_t descriptor) {
+std::string code_objects::kernel_at(const emulated_machine& machine, std::uint64_t descriptor) {
   const std::lock_guard hold(lock_);
-  auto found = names_.find(descriptor);
-  if (found == names_.end()) {
-    read_new_objects();
-    found = names_.find(descriptor);
+  const auto known = symbols_.find(descriptor);
+  // Another object may have been loaded in its place since.
+  if (known != symbols_.end() && text_on_device(machine, known->second.name_address) ==
+                                     known->second.name + std::string(descriptor_suffix)) {
+    return known->second.name;
   }
-  return found == names_.end() ? std::string() : found->second;
+  symbols_.clear();
+  read_loaded(machine);
+  const auto found = symbols_.find(descriptor);
+  return found == symbols_.end() ? std::string() : found->second.name;
 }
 
 // The runtime may change the list meanwhile, hence the careful reads: at worst a name is missing.
-void code_objects::read_new_objects() {
+void code_objects::read_loaded(const emulated_machine& machine) {
   const auto* const head = list_of_runtime();
   if (head == nullptr) {
     return;
@@ -114,60 +139,28 @@ void code_objects::read_new_objects() {
     if (!object) {
       return;
     }
-    const auto location = read_text_at(reinterpret_cast<std::uint64_t>(object->l_name));
-    auto& known = objects_[object->l_addr];
-    if (known != location) {
-      known = location;
-      read_object(location, object->l_addr);
-    }
+    read_symbols(machine, object->l_addr);
     at = reinterpret_cast<std::uint64_t>(object->l_next);
   }
 }
 
-void code_objects::read_object(const std::string& location, std::uint64_t load_address) {
-  const auto offset = parameter(location, "offset=");
-  const auto bytes = parameter(location, "size=");
-  std::vector<char> object;
-  if (location.starts_with("memory://")) {
-    object.resize(bytes <= largest_object ? bytes : 0);
-    if (!read_safely(offset, object.data(), object.size())) {
-      return;
-    }
-  } else if (location.starts_with("file://")) {
-    const auto path = location.substr(7, location.find_first_of("#?") - 7);
-    const auto file = read_whole_file(path);
-    if (offset < file.size()) {
-      const auto length = bytes == 0 ? file.size() - offset : std::min(bytes, file.size() - offset);
-      const auto begin = file.begin() + static_cast<std::ptrdiff_t>(offset);
-      object.assign(begin, begin + static_cast<std::ptrdiff_t>(length));
-    }
-  }
-  read_symbols(object, load_address);
-}
-
-void code_objects::read_symbols(const std::vector<char>& object, std::uint64_t load_address) {
-  const auto header = part_of<Elf64_Ehdr>(object, 0);
-  if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0) {
+void code_objects::read_symbols(const emulated_machine& machine, std::uint64_t load_address) {
+  const auto tables = find_tables(machine, load_address);
+  if (!tables) {
     return;
   }
-  for (std::uint64_t index = 0; index < header->e_shnum; ++index) {
-    const auto section = part_of<Elf64_Shdr>(object, header->e_shoff + index * sizeof(Elf64_Shdr));
-    if (!section || (section->sh_type != SHT_DYNSYM && section->sh_type != SHT_SYMTAB)) {
-      continue;
+  const auto count = symbol_count(machine, load_address, *tables);
+  for (std::uint64_t index = 0; index < count; ++index) {
+    const auto entry = read_on_device<Elf64_Sym>(
+        machine, load_address + tables->symbols + index * sizeof(Elf64_Sym));
+    if (!entry) {
+      return;
     }
-    const auto strings =
-        part_of<Elf64_Shdr>(object, header->e_shoff + section->sh_link * sizeof(Elf64_Shdr));
-    for (std::uint64_t at = 0; strings && at + sizeof(Elf64_Sym) <= section->sh_size;
-         at += sizeof(Elf64_Sym)) {
-      const auto symbol = part_of<Elf64_Sym>(object, section->sh_offset + at);
-      if (!symbol) {
-        break;
-      }
-      const auto name = text_in(object, strings->sh_offset + symbol->st_name);
-      if (name.ends_with(descriptor_suffix)) {
-        names_[load_address + symbol->st_value] =
-            name.substr(0, name.size() - descriptor_suffix.size());
-      }
+    const auto name_address = load_address + tables->names + entry->st_name;
+    const auto name = text_on_device(machine, name_address);
+    if (name.ends_with(descriptor_suffix)) {
+      symbols_[load_address + entry->st_value] = {
+          name_address, name.substr(0, name.size() - descriptor_suffix.size())};
     }
   }
 }

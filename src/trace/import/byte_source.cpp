@@ -82,7 +82,7 @@ struct byte_source::state {
   result<std::size_t> read_plain(std::span<char> target) {
     // What open() has read to recognise the format comes first.
     const auto known = std::min(target.size(), input_end - input_at);
-    std::memcpy(target.data(), input.data() + input_at, known);
+    std::copy_n(input.data() + input_at, known, target.data());
     input_at += known;
     auto rest = read_file(target.subspan(known));
     if (!rest) {
