@@ -100,7 +100,7 @@ TEST(version, json_holds_all_with_types) {
 TEST(version, json_survives_names_that_are_no_utf_8) {
   auto shown = some_report();
   shown.runtimes[0].devices[0].name = "bad \xff name";
-  EXPECT_NO_THROW(static_cast<void>(nlohmann::json::parse(version_json_of(shown))));
+  EXPECT_TRUE(nlohmann::json::accept(version_json_of(shown)));
 }
 
 class version_of_this_machine : public testing::Test {

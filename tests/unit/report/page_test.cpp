@@ -47,7 +47,7 @@ TEST(page, width_is_counted_in_characters_and_not_in_bytes) {
 
 TEST(page, a_block_hangs_under_its_label) {
   page out(colour::off);
-  out.block("fix", std::string(60, 'a') + " " + std::string(60, 'b'), style::faint, 10, 2);
+  out.block("fix", std::string(60, 'a').append(" ").append(60, 'b'), style::faint, 10, 2);
   EXPECT_EQ(out.take(),
             "  fix       " + std::string(60, 'a') + "\n            " + std::string(60, 'b') + "\n");
 }
