@@ -7,10 +7,11 @@
 
 #include <cerrno>
 
+#include "runtime/sim/mapping.hpp"
+
 namespace berth::runtime::sim {
 namespace {
 
-constexpr std::uintptr_t page = 4096;
 // Below this the heap's own reuse decides, and the cost is small.
 constexpr bytes_t least_observed = 256 * kib;
 constexpr unsigned samples = 16;
@@ -21,14 +22,16 @@ constexpr std::uint64_t file_or_shared = std::uint64_t{1} << 61U;
 bool is_resident(std::uintptr_t address) noexcept {
   unsigned char state = 0;
   // NOLINTNEXTLINE(performance-no-int-to-ptr): page arithmetic
-  return mincore(reinterpret_cast<void*>(address / page * page), page, &state) == 0 &&
+  return mincore(reinterpret_cast<void*>(address / page_bytes * page_bytes), page_bytes, &state) ==
+             0 &&
          (state & 1U) != 0;
 }
 
 bool is_known(std::uintptr_t address) noexcept {
   unsigned char state = 0;
   // NOLINTNEXTLINE(performance-no-int-to-ptr): page arithmetic
-  return mincore(reinterpret_cast<void*>(address / page * page), page, &state) == 0 ||
+  return mincore(reinterpret_cast<void*>(address / page_bytes * page_bytes), page_bytes, &state) ==
+             0 ||
          errno != ENOMEM;
 }
 
@@ -36,7 +39,7 @@ bool is_known(std::uintptr_t address) noexcept {
 
 host_pages::host_pages(page_state how) {
   if (how == page_state::observed) {
-    pagemap_ = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    pagemap_ = ::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
   }
 }
 
@@ -81,9 +84,9 @@ machine::trait_set host_pages::observe(std::uintptr_t first, bytes_t bytes) cons
   unsigned fresh = 0;
   unsigned of_file = 0;
   for (unsigned sample = 0; sample < samples; ++sample) {
-    const std::uintptr_t address = first + bytes / samples * sample + page;
+    const std::uintptr_t address = first + bytes / samples * sample + page_bytes;
     std::uint64_t entry = 0;
-    const auto offset = static_cast<off_t>(address / page * sizeof entry);
+    const auto offset = static_cast<off_t>(address / page_bytes * sizeof entry);
     if (pread(pagemap_, &entry, sizeof entry, offset) != sizeof entry) {
       return {};
     }
