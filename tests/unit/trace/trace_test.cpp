@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trace/trace.hpp"
 
+#include <type_traits>
+#include <utility>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -39,6 +42,20 @@ TEST(transfer, names_the_kind_of_its_end_on_the_host) {
     details.direction = without;
     EXPECT_EQ(details.host_kind(), memory_kind::unknown);
   }
+}
+
+// A copy's table of names would point into the names of the other one.
+static_assert(!std::is_copy_constructible_v<trace> && !std::is_copy_assignable_v<trace>);
+
+TEST(trace, knows_its_names_again_when_moved) {
+  trace events;
+  const auto id = events.intern("short");
+  trace made(std::move(events));
+  EXPECT_EQ(made.intern("short"), id);
+  trace assigned;
+  assigned = std::move(made);
+  EXPECT_EQ(assigned.intern("short"), id);
+  EXPECT_EQ(assigned.name_count(), 2U);
 }
 
 TEST(trace, is_empty_at_first) {
