@@ -2,11 +2,15 @@
 # How every target of berth is built: warnings, sanitizers, include folders.
 
 # A unity build (CMAKE_UNITY_BUILD) compiles several sources of a target as one, since most of a
-# source's compile time is its headers'. g++ then takes each source for a header, and a local name
-# for one that hides another file's, so two warnings are left to the presets without: they have both.
+# source's compile time is its headers'. Compilers then object to a local name that another file's
+# hides behind, and g++ takes each source for a header, so these warnings are left to the presets
+# without: they have both.
 set(shadow_warnings -Wshadow)
-if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  set(shadow_warnings -Wshadow=local -Wno-subobject-linkage)
+if(CMAKE_UNITY_BUILD)
+  set(shadow_warnings)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    set(shadow_warnings -Wshadow=local -Wno-subobject-linkage)
+  endif()
 endif()
 
 add_library(berth_options INTERFACE)
