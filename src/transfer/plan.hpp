@@ -8,7 +8,7 @@
 
 #include "berth/copy_engine.hpp"
 #include "runtime/page_probe.hpp"
-#include "runtime/values.hpp"
+#include "berth/runtime/values.hpp"
 #include "transfer/copy_profile.hpp"
 
 namespace berth::transfer {
