@@ -4,12 +4,13 @@
 //   copy_bench [--runtime cuda|hip|sim...] [--sizes 4KiB,1MiB...] [--kinds resident,fresh...]
 //              [--way host_to_device|device_to_host]
 //              [--threads N] [--cpus N] [--profile nominal|cached|fresh|never] [--seconds S]
-//              [--extras] [--rules THREADS,FIRST,LARGEST,PIECE,STORES,RING,ALERT_US;...] [--folder DIR]
-//              [--json FILE]
+//              [--extras] [--stress COPIES] [--folder DIR] [--json FILE]
+//              [--rules THREADS,FIRST,LARGEST,PIECE,STORES,RING,ALERT_US;...]
 //
 // --extras adds: a batch of scattered small copies, the first copy of a process, a kernel beside
-// copies, an idle engine. --rules measures staging rules of one's own, for tuning.
-// copy_cases.hpp says how it is measured.
+// copies, an idle engine. --stress makes so many random copies from several threads instead, and
+// compares every byte. --rules measures staging rules of one's own, for tuning. copy_cases.hpp says
+// how it is measured.
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -34,6 +35,7 @@
 
 #include "copy_cases.hpp"
 #include "runtime/open.hpp"
+#include "support/copy_stress.hpp"
 #include "transfer/calibration.hpp"
 
 namespace {
@@ -55,6 +57,7 @@ struct settings {
   calibration profile = calibration::nominal;
   double seconds = 0.15;
   bool extras = false;
+  std::uint64_t stress = 0;
   std::vector<std::string> rules;
   std::string folder = "/tmp";
   std::string json;
@@ -116,6 +119,8 @@ settings parse(int count, char** words) {
       how.seconds = std::stod(value());
     } else if (word == "--extras") {
       how.extras = true;
+    } else if (word == "--stress") {
+      how.stress = std::stoull(value());
     } else if (word == "--rules") {
       how.rules = split(value(), ';');
     } else if (word == "--folder") {
@@ -424,6 +429,19 @@ json measure_first_copies(const settings& how) {
   return all;
 }
 
+int run_stress(const settings& how, bench_machine& on, copy_engine& engine) {
+  const auto begin = steady::now();
+  const auto outcome = test::run_copy_stress(
+      on.context(), engine, {.copies = how.stress, .threads = 6, .largest = 32 * mib, .seed = 3});
+  fmt::print("stress: {} copies, {} of them staged, in {:.1f} s: {} wrong bytes, {} failures\n",
+             outcome.copies, outcome.staged, seconds_since(begin), outcome.wrong_bytes,
+             outcome.failures.size());
+  for (const auto& one : outcome.failures) {
+    fmt::print("  {}\n", one);
+  }
+  return outcome.wrong_bytes == 0 && outcome.failures.empty() ? 0 : 1;
+}
+
 int run(const settings& how) {
   json report{{"runtime", how.runtime}, {"threads", how.threads}, {"cpus", how.cpus}};
   if (how.extras) {
@@ -442,6 +460,9 @@ int run(const settings& how) {
   auto engine =
       copy_engine::make(on.context(), {.most_threads = how.threads, .profile = how.profile});
   engine.prepare();
+  if (how.stress > 0) {
+    return run_stress(how, on, engine);
+  }
   fmt::print("{}, {} CPUs\n", gpu->devices()[0].name, std::thread::hardware_concurrency());
   fmt::print("{:>8}  {:<6} {:<12} {:>8} {:>8} {:>8}   {:>5} {:>6}\n", "size", "way", "host memory",
              "engine", "runtime", "pinned", "/pin", "/run");

@@ -73,11 +73,11 @@ bool can_populate(std::uintptr_t first, bytes_t bytes, int how) noexcept {
 
 }  // namespace
 
-page_probe::page_probe() noexcept : pagemap_(open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC)) {}
+page_probe::page_probe() noexcept : pagemap_(::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC)) {}
 
 page_probe::~page_probe() {
   if (pagemap_ >= 0) {
-    close(pagemap_);
+    ::close(pagemap_);
   }
 }
 

@@ -98,9 +98,7 @@ result<engine_state::ticket_pointer> engine_state::carry(staged_work work,
         return home->wait_until(done);
       });
   work.ticket = ticket;
-  if (auto carried = carry_in(one, std::move(work), stream); !carried) {
-    return carried.error();
-  }
+  carry_in(one, std::move(work), stream);
   if (ticket->is_done()) {
     // Failures are the call's own, since nothing was promised yet.
     if (const auto ended = ticket->wait(); !ended) {
@@ -111,7 +109,7 @@ result<engine_state::ticket_pointer> engine_state::carry(staged_work work,
 }
 
 // Until the copy has ended, or is ordered and others will end it.
-result<void> engine_state::carry_in(lane& one, staged_work work, runtime::stream_handle stream) {
+void engine_state::carry_in(lane& one, staged_work work, runtime::stream_handle stream) {
   const bool joins = work.until == completion::host;
   const bool to_the_end = !joins || work.plan.threads == 1;
   const unsigned helpers = work.plan.threads - 1;
@@ -140,16 +138,28 @@ result<void> engine_state::carry_in(lane& one, staged_work work, runtime::stream
       idle.wait();
     }
   }
-  result<void> ordered;
   if (!job.is_failed() && joins) {
-    ordered = job.join(stream);
-    if (!ordered) {
+    if (const auto ordered = job.join(stream); !ordered) {
       job.fail(ordered.error());
     }
   }
+  if (job.is_failed()) {
+    order_remains(one, stream);
+  }
   close_if_ended(one);
   leave(one);
-  return ordered;
+}
+
+// DMAs of a failed copy may still run. Later work of the stream must not meet them: a later copy to
+// the same memory would be overwritten.
+void engine_state::order_remains(lane& one, runtime::stream_handle stream) {
+  auto ordered = gpu().record_event(one.fence, one.through->stream());
+  if (ordered) {
+    ordered = gpu().wait_event(stream, one.fence);
+  }
+  if (!ordered) {
+    static_cast<void>(gpu().synchronize_stream(one.through->stream()));
+  }
 }
 
 staged_work engine_state::staged(const copy_plan& plan, bytes_t granule) const {

@@ -145,7 +145,8 @@ private:
   // Null ticket: no lane could be had; nothing was done.
   [[nodiscard]] result<ticket_pointer> carry(staged_work work, runtime::stream_handle stream,
                                              end_owners owners);
-  [[nodiscard]] result<void> carry_in(lane& one, staged_work work, runtime::stream_handle stream);
+  void carry_in(lane& one, staged_work work, runtime::stream_handle stream);
+  void order_remains(lane& one, runtime::stream_handle stream);
   [[nodiscard]] result<ticket_pointer> carry_packed(std::vector<packed_range> ranges,
                                                     direction way, runtime::stream_handle stream,
                                                     const copy_options& options);

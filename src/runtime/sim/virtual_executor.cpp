@@ -73,9 +73,15 @@ void virtual_executor::wake(agent& one) noexcept {
 bool virtual_executor::wait_until(const std::function<bool()>& done) {
   while (!done()) {
     scheduler::lock held(of_.mutex());
-    if (!of_.next(held)) {
+    if (of_.next(held)) {
+      continue;
+    }
+    const bool runs_elsewhere = std::any_of(agents_.begin(), agents_.end(),
+                                            [](const auto& one) { return one->running; });
+    if (!runs_elsewhere) {
       return false;
     }
+    of_.changed().wait_for(held, std::chrono::milliseconds(1));
   }
   return true;
 }

@@ -2,8 +2,10 @@
 // What tests of the copy engine share: an engine on a simulated GPU, and buffers with a pattern.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -47,6 +49,16 @@ struct simulated_engine {
     return options;
   }
 };
+
+// Every order in which the simulator may do things, for suites with a test for each.
+inline const auto each_order =
+    testing::Values(runtime::sim::schedule::modelled, runtime::sim::schedule::early,
+                    runtime::sim::schedule::late, runtime::sim::schedule::random);
+inline std::string name_of_order(
+    const testing::TestParamInfo<runtime::sim::schedule>& one) {
+  constexpr std::array names{"Modelled", "Early", "Late", "Random"};
+  return names[static_cast<std::size_t>(one.param)];
+}
 
 // Pageable memory with a pattern, or with something else that no pattern has.
 class host_buffer {
