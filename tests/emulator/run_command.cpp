@@ -10,6 +10,8 @@
 #include <array>
 #include <filesystem>
 
+#include <fmt/format.h>
+
 #include "emulator/launch.hpp"
 
 namespace berth::test {
@@ -100,7 +102,7 @@ command_end emulate(const std::vector<std::string>& options,
 }
 
 std::string program_path(const std::string& name) {
-  return std::string(BERTH_EMULATOR_PROGRAMS) + "/" + name;
+  return fmt::format("{}/{}", BERTH_EMULATOR_PROGRAMS, name);
 }
 
 std::string missing_rocm() {
