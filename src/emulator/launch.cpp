@@ -178,28 +178,6 @@ std::string absolute(const std::string& path) {
   return path.empty() ? path : fs::absolute(path, ignored).string();
 }
 
-std::vector<std::string> library_folders() {
-  std::vector<std::string> folders;
-  const auto list = environment("LD_LIBRARY_PATH");
-  for (std::size_t at = 0; at < list.size();) {
-    const auto end = std::min(list.find(':', at), list.size());
-    folders.push_back(list.substr(at, end - at));
-    at = end + 1;
-  }
-  for (const auto* const usual : {"/opt/rocm/lib", "/opt/rocm/lib64", "/usr/lib/x86_64-linux-gnu",
-                                  "/usr/lib64", "/usr/lib", "/usr/local/lib"}) {
-    folders.emplace_back(usual);
-  }
-  return folders;
-}
-
-constexpr std::array<missing_library, 4> rocm_libraries = {{
-    {"libhsakmt.so.1", "libhsakmt1"},
-    {"libhsa-runtime64.so.1", "libhsa-runtime64-1"},
-    {"libamd_comgr.so.2", "libamd-comgr2"},
-    {"libamdhip64.so.5", "libamdhip64-5"},
-}};
-
 error bad_fault(std::string what) {
   return error(errc::usage, std::move(what), "--fault",
                "KIND[,nth=N|all][,from=SIZE][,by=DURATION][,kernel=NAME][,memory=device|gtt|user] "
@@ -298,22 +276,6 @@ result<std::filesystem::path> find_preload_library() {
   }
   return error(errc::file_unreadable, "not found", std::string(file),
                "BERTH_EMULATOR_LIBRARY can say where it is");
-}
-
-std::vector<missing_library> missing_rocm_libraries() {
-  std::vector<missing_library> missing;
-  const auto folders = library_folders();
-  for (const auto& library : rocm_libraries) {
-    bool found = false;
-    std::error_code ignored;
-    for (const auto& folder : folders) {
-      found = found || fs::exists(fs::path(folder) / library.file, ignored);
-    }
-    if (!found) {
-      missing.push_back(library);
-    }
-  }
-  return missing;
 }
 
 result<fault_spec> parse_fault(std::string_view text) {
