@@ -29,7 +29,7 @@ command_end conformance(const emulated& on, const std::string& filter) {
   auto options = on.options();
   options.insert(options.end(), {"--kernels", BERTH_EMULATED_KERNELS});
   return emulate(options, {BERTH_CONFORMANCE, "--driver=hip", "--gtest_filter=" + filter},
-                 std::chrono::seconds(300));
+                 std::chrono::seconds(550));
 }
 
 struct figures {
@@ -73,6 +73,9 @@ TEST_P(ConformanceException, IsStillNeeded) {
   BERTH_REQUIRE_ROCM();
   const auto& exception = GetParam();
   const auto shown = emulate({}, {program_path(fmt::format("hip_{}", exception.program))});
+  if (exception.when == failing::at_times && shown.status == 0) {
+    GTEST_SKIP() << exception.program << " has not shown the fault this time";
+  }
   EXPECT_NE(shown.status, 0) << exception.program << " no longer shows the fault: drop it\n"
                              << shown.out << shown.err;
   if (exception.when == failing::always) {
