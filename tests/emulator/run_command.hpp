@@ -24,6 +24,9 @@ inline constexpr std::chrono::seconds usual_limit{90};
                                   const std::vector<std::string>& program,
                                   std::chrono::seconds limit = usual_limit);
 
+// "ASAN_OPTIONS=...": those of this process and more.
+[[nodiscard]] std::string sanitizer_options(const std::string& more);
+
 // The path of one of the test programs.
 [[nodiscard]] std::string program_path(const std::string& name);
 
