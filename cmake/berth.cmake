@@ -1,11 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 # How every target of berth is built: warnings, sanitizers, include folders.
 
+# A unity build (CMAKE_UNITY_BUILD) compiles several sources of a target as one, since most of a
+# source's compile time is its headers'. Compilers then object to a local name that another file's
+# hides behind, and g++ takes each source for a header, so these warnings are left to the presets
+# without: they have both.
+set(shadow_warnings -Wshadow)
+if(CMAKE_UNITY_BUILD)
+  set(shadow_warnings)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    set(shadow_warnings -Wshadow=local -Wno-subobject-linkage)
+  endif()
+endif()
+
 add_library(berth_options INTERFACE)
 target_include_directories(berth_options INTERFACE
   ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
 target_compile_options(berth_options INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wold-style-cast
+  -Wall -Wextra -Wpedantic ${shadow_warnings} -Wconversion -Wsign-conversion -Wold-style-cast
   -Wnon-virtual-dtor -Woverloaded-virtual -Wcast-align -Wundef
   $<$<BOOL:${BERTH_WARNINGS_AS_ERRORS}>:-Werror>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Builds everything with assertions and runs all tests. Installs what that needs. What was skipped
 # is counted before ctest's own summary, which comes last (and is kept in build/dev/summary.txt).
-# Usage: scripts/test.sh [PRESET]   (default: dev)
+# Usage: scripts/test.sh [PRESET [TEST_PRESET]]   (default: dev, and all of its tests)
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
 preset=${1:-dev}
+tests=${2:-$preset}
 folder=build/$preset
 log=$folder/test.log
 
@@ -21,7 +22,7 @@ before_summary() {
 }
 
 status=0
-ctest --preset "$preset" -j "$jobs" 2>&1 | tee "$log" | before_summary || status=$?
+ctest --preset "$tests" -j "$jobs" 2>&1 | tee "$log" | before_summary || status=$?
 
 # Tests of cases that are not part of the repository say so in their skip message: see
 # tests/support/shared_cases.hpp.

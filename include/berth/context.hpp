@@ -23,6 +23,8 @@ namespace runtime {
 class driver;
 }
 
+class copy_engine;
+
 /// How a context is opened.
 struct context_options {
   /// "hip", "cuda", "sim", "sim:mi250x", "auto"; empty: what BERTH_RUNTIME says, else "auto".
@@ -117,6 +119,7 @@ public:
   [[nodiscard]] pinned_usage pinned_memory() const noexcept;
 
 private:
+  friend class copy_engine;
   explicit context(std::shared_ptr<memory::context_state> state) noexcept;
   [[nodiscard]] result<void> check_device(int device) const;
 

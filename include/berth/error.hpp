@@ -51,6 +51,14 @@ enum class errc : std::uint16_t {
   memory_double_free = 1304,        ///< an address that was freed already
   memory_over_budget = 1305,        ///< more pinned memory than the budget allows
   memory_context_closed = 1306,     ///< a call to something whose context is gone
+  transfer_overlap = 1401,          ///< source and destination of a copy overlap
+  transfer_wrong_direction = 1402,  ///< the ends do not fit the direction that was expected
+  transfer_out_of_range = 1403,     ///< a copy beyond the end of an allocation
+  transfer_unmapped = 1404,         ///< host memory that is not there, or cannot be used so
+  transfer_cancelled = 1405,        ///< the engine ended before the copy did
+  transfer_forked = 1406,           ///< a call in the child of a fork, which has no engine
+  transfer_callback = 1407,         ///< a producer or consumer failed
+  transfer_not_kept = 1408,         ///< forget() of a range that is not under keep()
   internal = 1901,                  ///< a fault in berth itself
 };
 
@@ -139,6 +147,12 @@ public:
 
 /// A size, address or context that a resource or pool cannot take (13xx).
 class memory_error : public exception {
+public:
+  using exception::exception;
+};
+
+/// A copy that an engine cannot make, or did not finish (14xx).
+class transfer_error : public exception {
 public:
   using exception::exception;
 };

@@ -81,6 +81,22 @@ constexpr std::array table{
                "More pinned memory than the budget allows."},
     error_info{errc::memory_context_closed, "memory-context-closed", error_scope::call,
                "A call to something whose context is gone."},
+    error_info{errc::transfer_overlap, "transfer-overlap", error_scope::call,
+               "Source and destination of a copy overlap."},
+    error_info{errc::transfer_wrong_direction, "transfer-wrong-direction", error_scope::call,
+               "The ends of a copy do not fit the direction that was expected."},
+    error_info{errc::transfer_out_of_range, "transfer-out-of-range", error_scope::call,
+               "A copy reaches beyond the end of an allocation."},
+    error_info{errc::transfer_unmapped, "transfer-unmapped", error_scope::call,
+               "Host memory that is not mapped, or cannot be read or written as asked."},
+    error_info{errc::transfer_cancelled, "transfer-cancelled", error_scope::call,
+               "The copy engine ended before the copy did."},
+    error_info{errc::transfer_forked, "transfer-forked", error_scope::process,
+               "A call in the child of a fork, where the copy engine has no threads."},
+    error_info{errc::transfer_callback, "transfer-callback", error_scope::call,
+               "A producer or consumer of a copy failed."},
+    error_info{errc::transfer_not_kept, "transfer-not-kept", error_scope::call,
+               "A range to forget that is not kept."},
     error_info{errc::internal, "internal", error_scope::call, "A fault in berth itself."},
 };
 
@@ -137,6 +153,8 @@ void throw_error(const error& what) {
       throw gpu_error(what);
     case 13:
       throw memory_error(what);
+    case 14:
+      throw transfer_error(what);
     default:
       throw exception(what);
   }

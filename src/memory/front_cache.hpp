@@ -14,9 +14,9 @@
 #include <thread>
 #include <vector>
 
+#include "berth/runtime/values.hpp"
 #include "memory/block.hpp"
 #include "memory/size_classes.hpp"
-#include "runtime/values.hpp"
 
 namespace berth::memory {
 

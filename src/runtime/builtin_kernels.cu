@@ -44,7 +44,9 @@ static __device__ inline byte_t pattern_byte(word_t seed, word_t offset) {
   return (byte_t)(pattern_word(seed, offset / 8) >> (offset % 8 * 8));
 }
 
-extern "C" __global__ void berth_copy(byte_t* dst, const byte_t* src, word_t bytes) {
+// Items first, first + step, ... of a copy.
+static __device__ inline void copy_share(byte_t* dst, const byte_t* src, word_t bytes, word_t first,
+                                         word_t step) {
   word_t done = 0;
   if ((((word_t)dst | (word_t)src) & 15) == 0) {
     struct alignas(16) block {
@@ -54,8 +56,7 @@ extern "C" __global__ void berth_copy(byte_t* dst, const byte_t* src, word_t byt
     block* to = (block*)dst;
     const block* from = (const block*)src;
     // Four loads in flight for each thread: what a link of long latency needs.
-    const word_t step = item_count();
-    word_t i = first_item();
+    word_t i = first;
     for (; i + 3 * step < blocks; i += 4 * step) {
       const block a = from[i];
       const block b = from[i + step];
@@ -71,9 +72,13 @@ extern "C" __global__ void berth_copy(byte_t* dst, const byte_t* src, word_t byt
     }
     done = blocks * 16;
   }
-  for (word_t i = done + first_item(); i < bytes; i += item_count()) {
+  for (word_t i = done + first; i < bytes; i += step) {
     dst[i] = src[i];
   }
+}
+
+extern "C" __global__ void berth_copy(byte_t* dst, const byte_t* src, word_t bytes) {
+  copy_share(dst, src, bytes, first_item(), item_count());
 }
 
 extern "C" __global__ void berth_fill(byte_t* dst, word_t bytes, word_t seed, word_t first_word) {
@@ -123,5 +128,26 @@ extern "C" __global__ void berth_verify(const byte_t* data, word_t bytes, word_t
   }
   if (wrong) {
     atomicAdd(mismatches, wrong);
+  }
+}
+
+struct scatter_entry {
+  byte_t* memory;
+  word_t place;
+  word_t bytes;
+};
+
+// 64 threads for an entry: a wave of AMD's data centre GPUs, two warps of NVIDIA's.
+extern "C" __global__ void berth_scatter(byte_t* packed, const scatter_entry* table, word_t entries,
+                                         word_t collect) {
+  const word_t team = 64;
+  for (word_t i = first_item() / team; i < entries; i += item_count() / team) {
+    const scatter_entry one = table[i];
+    byte_t* run = packed + one.place;
+    if (collect) {
+      copy_share(run, one.memory, one.bytes, threadIdx.x % team, team);
+    } else {
+      copy_share(one.memory, run, one.bytes, threadIdx.x % team, team);
+    }
   }
 }

@@ -40,8 +40,8 @@
 #include <span>
 
 #include "berth/result.hpp"
+#include "berth/runtime/values.hpp"
 #include "runtime/kernels.hpp"
-#include "runtime/values.hpp"
 
 namespace berth::runtime {
 

@@ -17,7 +17,7 @@
 
 namespace berth::runtime {
 
-enum class builtin_kernel : std::uint8_t { copy, fill, touch, spin, verify };
+enum class builtin_kernel : std::uint8_t { copy, fill, touch, spin, verify, scatter };
 
 // Copies by compute units. Any alignment; 16-byte aligned ends are the fast case. The ranges must
 // not overlap.
@@ -68,9 +68,31 @@ struct kernel_verify {
   std::uint64_t* mismatches = nullptr;
 };
 
+enum class scatter_way : std::uint8_t {
+  spread,   // packed bytes to the entries' places
+  collect,  // the entries' bytes, packed
+};
+
+// One range of a scatter, beside bytes [place, place + bytes) of the packed run.
+struct scatter_entry {
+  void* memory = nullptr;
+  std::uint64_t place = 0;
+  std::uint64_t bytes = 0;
+};
+
+// Copies between one packed run and many ranges. Any alignment; 16-byte aligned ends are the fast
+// case. Pre: no range overlaps another or the packed run; the table is 8-byte aligned page-locked
+// host memory that neither side changes until the kernel has ended.
+struct kernel_scatter {
+  void* packed = nullptr;
+  const scatter_entry* table = nullptr;
+  std::uint64_t entries = 0;
+  scatter_way way = scatter_way::spread;
+};
+
 // The alternatives stand in the order of builtin_kernel.
 using kernel_request =
-    std::variant<kernel_copy, kernel_fill, kernel_touch, kernel_spin, kernel_verify>;
+    std::variant<kernel_copy, kernel_fill, kernel_touch, kernel_spin, kernel_verify, kernel_scatter>;
 
 constexpr builtin_kernel kind_of(const kernel_request& request) noexcept {
   return static_cast<builtin_kernel>(request.index());

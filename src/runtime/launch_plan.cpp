@@ -16,6 +16,8 @@ constexpr unsigned most_threads = 1024;
 // Blocks of usual_threads for each compute unit that saturate device memory on all models measured.
 constexpr unsigned blocks_per_unit = 4;
 constexpr std::chrono::seconds longest_spin{10};
+// That work on one entry of a scatter, as in builtin_kernels.cu.
+constexpr unsigned scatter_threads = 64;
 
 error refused(std::string why) {
   return error(errc::gpu_invalid_value, std::move(why), "launch");
@@ -111,6 +113,19 @@ struct planner {
     auto plan = shaped(builtin_kernel::verify, what.bytes / 8, shape, target);
     plan.parameters = {word_of(what.data), what.bytes, what.seed, what.offset / 8,
                        word_of(what.mismatches)};
+    return std::optional(plan);
+  }
+
+  planned operator()(const kernel_scatter& what) const {
+    if (what.entries == 0) {
+      return std::optional<launch_plan>{};
+    }
+    if (what.packed == nullptr || what.table == nullptr || !is_aligned(what.table, 8)) {
+      return refused("scatter: null address, or a table that is not 8-byte aligned");
+    }
+    auto plan = shaped(builtin_kernel::scatter, what.entries * scatter_threads, shape, target);
+    plan.parameters = {word_of(what.packed), word_of(what.table), what.entries,
+                       what.way == scatter_way::collect ? 1U : 0U};
     return std::optional(plan);
   }
 };

@@ -14,8 +14,8 @@
 namespace berth::runtime {
 
 // The kernels' names in builtin_kernels.cu, in the order of builtin_kernel.
-inline constexpr std::array<const char*, 5> kernel_names{"berth_copy", "berth_fill", "berth_touch",
-                                                         "berth_spin", "berth_verify"};
+inline constexpr std::array<const char*, 6> kernel_names{
+    "berth_copy", "berth_fill", "berth_touch", "berth_spin", "berth_verify", "berth_scatter"};
 
 // What a plan depends on, of a device.
 struct launch_target {

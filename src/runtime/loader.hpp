@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "berth/result.hpp"
-#include "runtime/values.hpp"
+#include "berth/runtime/values.hpp"
 
 namespace berth::runtime {
 

@@ -8,8 +8,8 @@
 
 #include "berth/error.hpp"
 #include "berth/result.hpp"
+#include "berth/runtime/values.hpp"
 #include "berth/units.hpp"
-#include "runtime/values.hpp"
 
 namespace berth::runtime {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/values.hpp"
+#include "berth/runtime/values.hpp"
 
 #include <array>
 

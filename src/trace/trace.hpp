@@ -126,6 +126,12 @@ struct new_event {
 class trace {
 public:
   trace();
+  // Not copied: the keys of the table of names point into the names. Moving keeps them in place.
+  trace(const trace&) = delete;
+  trace& operator=(const trace&) = delete;
+  trace(trace&&) = default;
+  trace& operator=(trace&&) = default;
+  ~trace() = default;
 
   metadata about;
 

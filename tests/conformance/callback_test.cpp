@@ -8,10 +8,10 @@
 namespace berth::conformance {
 namespace {
 
-constexpr bytes_t size = 256 * kib;
-
 class callback_suite : public suite {
 protected:
+  static constexpr bytes_t size = 256 * kib;
+
   void SetUp() override {
     suite::SetUp();
     BERTH_NEEDS(lacks(capability::host_callback));

@@ -9,9 +9,10 @@
 namespace berth::conformance {
 namespace {
 
-constexpr bytes_t size = 1 * mib;
-
-class copy_async_suite : public suite {};
+class copy_async_suite : public suite {
+protected:
+  static constexpr bytes_t size = 1 * mib;
+};
 BERTH_CONFORMANCE_SUITE(copy_async_suite);
 
 TEST_P(copy_async_suite, every_kind_reaches_every_kind) {

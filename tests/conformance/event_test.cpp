@@ -15,10 +15,12 @@ using runtime::event_timing;
 using runtime::event_wait;
 using runtime::kernel_fill;
 
-constexpr bytes_t size = 1 * mib;
 constexpr event_options timed{.timing = event_timing::enabled};
 
-class event_suite : public suite {};
+class event_suite : public suite {
+protected:
+  static constexpr bytes_t size = 1 * mib;
+};
 BERTH_CONFORMANCE_SUITE(event_suite);
 
 TEST_P(event_suite, are_made_with_any_options) {

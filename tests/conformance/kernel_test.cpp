@@ -16,11 +16,11 @@ using runtime::kernel_verify;
 using runtime::launch_shape;
 using runtime::touch_access;
 
-constexpr bytes_t size = 1 * mib;
-constexpr std::array<bytes_t, 8> sizes{1, 7, 8, 9, 4095, 65536, 65537, 4 * mib + 5};
-
 class kernel_suite : public suite {
 protected:
+  static constexpr bytes_t size = 1 * mib;
+  static constexpr std::array<bytes_t, 8> sizes{1, 7, 8, 9, 4095, 65536, 65537, 4 * mib + 5};
+
   void SetUp() override {
     suite::SetUp();
     BERTH_NEEDS(lacks(capability::kernels));

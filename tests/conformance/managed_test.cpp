@@ -11,10 +11,10 @@ namespace {
 using runtime::advice;
 using runtime::memory_location;
 
-constexpr bytes_t size = 4 * mib;
-
 class managed_suite : public suite {
 protected:
+  static constexpr bytes_t size = 4 * mib;
+
   void SetUp() override {
     suite::SetUp();
     BERTH_NEEDS(lacks(capability::managed));

@@ -18,6 +18,8 @@ using runtime::host_reach;
 
 class memory_suite : public suite {
 protected:
+  static constexpr std::array<bytes_t, 8> sizes{1, 3, 8, 255, 4096, 65537, 1 * mib + 1, 16 * mib};
+
   // An error that says how much was asked for, in its fields and in words.
   static void expect_amounts(const error& why, bytes_t requested) {
     EXPECT_EQ(why.code(), errc::gpu_out_of_memory) << why.to_string();
@@ -27,8 +29,6 @@ protected:
   }
 };
 BERTH_CONFORMANCE_SUITE(memory_suite);
-
-constexpr std::array<bytes_t, 8> sizes{1, 3, 8, 255, 4096, 65537, 1 * mib + 1, 16 * mib};
 
 TEST_P(memory_suite, device_memory_of_any_size_is_aligned) {
   for (const auto size : sizes) {

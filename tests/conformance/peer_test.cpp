@@ -8,10 +8,10 @@
 namespace berth::conformance {
 namespace {
 
-constexpr bytes_t size = 1 * mib;
-
 class peer_suite : public suite {
 protected:
+  static constexpr bytes_t size = 1 * mib;
+
   void SetUp() override {
     suite::SetUp();
     BERTH_NEEDS(lacks(capability::peer_access));

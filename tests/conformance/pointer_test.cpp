@@ -14,13 +14,13 @@
 namespace berth::conformance {
 namespace {
 
-constexpr bytes_t size = 4 * mib;
-constexpr std::array<bytes_t, 6> offsets{0, 1, 4095, 4096, size / 2 + 3, size - 1};
-
 const int in_static_memory = 1;
 
 class pointer_suite : public suite {
 protected:
+  static constexpr bytes_t size = 4 * mib;
+  static constexpr std::array<bytes_t, 6> offsets{0, 1, 4095, 4096, size / 2 + 3, size - 1};
+
   [[nodiscard]] memory_kind kind_of(const void* address) const {
     return must(gpu().classify(address)).kind;
   }

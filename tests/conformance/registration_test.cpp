@@ -10,10 +10,10 @@
 namespace berth::conformance {
 namespace {
 
-constexpr bytes_t size = 1 * mib;
-
 class registration_suite : public suite {
 protected:
+  static constexpr bytes_t size = 1 * mib;
+
   void SetUp() override {
     suite::SetUp();
     BERTH_NEEDS(cannot_register());

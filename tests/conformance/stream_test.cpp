@@ -12,10 +12,10 @@ using runtime::kernel_fill;
 using runtime::stream_ordering;
 using runtime::stream_priority;
 
-constexpr bytes_t size = 1 * mib;
-
 class stream_suite : public suite {
 protected:
+  static constexpr bytes_t size = 1 * mib;
+
   // Whether work of `second` comes after work of `first` that was queued before it. `first` is kept
   // busy, and a copy of `second` reads what it writes at last.
   void expect_ordered(stream_handle first, stream_handle second) {

@@ -10,10 +10,11 @@ namespace berth::conformance {
 namespace {
 
 constexpr int thread_count = 4;
-constexpr bytes_t size = 256 * kib;
 
 class thread_suite : public suite {
 protected:
+  static constexpr bytes_t size = 256 * kib;
+
   // Runs it in several threads at once, with the thread's number.
   template <typename Work>
   static void in_threads(Work work) {

@@ -18,7 +18,7 @@ namespace {
 // A copy engine works beside kernels from two copies on: the next one's data during this one's
 // work.
 constexpr std::size_t fewest_copies = 2;
-constexpr bytes_t rate_bound_bytes = 4 * mib;
+constexpr bytes_t smallest_judged = 4 * mib;
 
 bool acts_pinned(const workload& work, const copy& which) {
   if (which.host_kind() != memory_kind::unknown || !which.details->bytes) {
@@ -169,7 +169,7 @@ void find_slow_pinned_copies(const workload& work, std::vector<finding>& finding
     const auto bytes = which.details->bytes.value_or(0);
     const auto expected =
         work.expected().time_ns(which.details->direction, host_end::pinned, bytes);
-    return bytes < rate_bound_bytes || !expected ||
+    return bytes < smallest_judged || !expected ||
            *expected >= slow_ratio * static_cast<double>(which.working_ns());
   });
   auto found = gains_against(work, slow, host_end::pinned);

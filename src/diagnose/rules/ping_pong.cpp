@@ -21,7 +21,6 @@ namespace berth::diagnose {
 namespace {
 
 constexpr std::uint64_t fewest_trips = 3;
-constexpr double fault_share = 0.10;
 
 // How it is known that two copies carry the same data.
 enum class identity : std::uint8_t { address, size };

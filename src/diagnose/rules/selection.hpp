@@ -21,6 +21,7 @@ inline constexpr bytes_t tiny_bytes = 64 * kib;
 // Shares of the GPU span. What is below the first is not worth a finding.
 inline constexpr double small_share = 0.02;
 inline constexpr double material_share = 0.05;
+inline constexpr double fault_share = 0.10;
 // Copies that reach this share of the expected rate are at the link's rate.
 inline constexpr double link_rate_ratio = 0.9;
 // Below this share of the pinned rate a copy's memory, or its path, is not what it should be.

@@ -20,7 +20,6 @@ namespace berth::diagnose {
 namespace {
 
 constexpr std::size_t smallest_burst = 8;
-constexpr double fault_share = 0.10;
 // One CPU thread packs at about this rate (docs/performance.md: host memcpy, one thread).
 constexpr double packing_gb_per_s = 10.0;
 

@@ -3,8 +3,8 @@
 // functions.
 #pragma once
 
+#include "berth/runtime/values.hpp"
 #include "runtime/cuda/abi.hpp"
-#include "runtime/values.hpp"
 
 namespace berth::runtime::cuda {
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "berth/result.hpp"
+#include "berth/runtime/values.hpp"
 #include "runtime/cuda/abi.hpp"
-#include "runtime/values.hpp"
 
 namespace berth::runtime::cuda {
 

@@ -2,8 +2,8 @@
 // What HIP's answers mean, by version. Pure functions: recorded answers of every major test them.
 #pragma once
 
+#include "berth/runtime/values.hpp"
 #include "runtime/hip/abi.hpp"
-#include "runtime/values.hpp"
 
 namespace berth::runtime::hip {
 

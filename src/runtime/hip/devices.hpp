@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "berth/result.hpp"
+#include "berth/runtime/values.hpp"
 #include "runtime/hip/abi.hpp"
-#include "runtime/values.hpp"
 
 namespace berth::runtime::hip {
 

@@ -195,7 +195,7 @@ address_space::resolved address_space::resolve(const void* first, bytes_t bytes)
     answer.wrong = problem::leaves_allocation;
   } else if (is_retired(start)) {
     answer.wrong = problem::freed;
-  } else if (!host_pages::is_mapped(start, bytes)) {
+  } else if (!runtime::is_mapped(start, bytes)) {
     answer.wrong = problem::unmapped;
   }
   return answer;

@@ -15,10 +15,10 @@
 #include <utility>
 #include <vector>
 
+#include "berth/runtime/values.hpp"
 #include "berth/types.hpp"
 #include "runtime/sim/managed_pages.hpp"
 #include "runtime/sim/mapping.hpp"
-#include "runtime/values.hpp"
 
 namespace berth::runtime::sim {
 

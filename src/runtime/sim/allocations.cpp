@@ -193,7 +193,7 @@ result<void> simulation::register_host(void* memory, bytes_t bytes, const regist
   if (bytes == 0) {
     return nothing_requested("register_host");
   }
-  if (memory == nullptr || !host_pages::is_mapped(static_cast<std::byte*>(memory), bytes)) {
+  if (memory == nullptr || !runtime::is_mapped(static_cast<std::byte*>(memory), bytes)) {
     return make_error(errc::gpu_invalid_value, "no memory is mapped there", call::register_host);
   }
   if (space_.any_in(memory, bytes)) {

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/values.hpp"
+#include "berth/runtime/values.hpp"
 
 namespace berth::runtime::sim {
 

@@ -9,7 +9,7 @@
 namespace berth::runtime::sim {
 namespace {
 
-using machine::operation;
+using op = machine::operation;
 using machine::quantity;
 
 // What a model's profile may lack. Of the order of what was measured on an H200; only there so that
@@ -27,27 +27,27 @@ constexpr double most_submit_ns = 2500;
 constexpr double managed_of_device_rate = 0.78;
 
 struct default_cost {
-  operation what;
+  op what;
   double a_ns;
   double gb_per_s;
 };
 constexpr std::array<default_cost, 16> default_costs{{
-    {operation::host_register, 60'000, 20},
-    {operation::host_unregister, 30'000, 55},
-    {operation::pinned_alloc, 900'000, 2.1},
-    {operation::pinned_free, 350'000, 7},
-    {operation::device_alloc, 90'000, 4000},
-    {operation::device_free, 55'000, 1700},
-    {operation::stream_ordered_alloc_free, 1'100, 1e6},
-    {operation::host_populate, 0, 1.4},
-    {operation::managed_touch_by_device, 0, 10},
-    {operation::managed_touch_by_host, 0, 3},
-    {operation::managed_prefetch_to_device, 0, 20},
-    {operation::managed_prefetch_to_host, 0, 10},
-    {operation::managed_remote_read, 2'500, 20},
-    {operation::managed_remote_write, 2'500, 20},
-    {operation::zero_copy_read, 2'500, 20},
-    {operation::zero_copy_write, 2'500, 20},
+    {op::host_register, 60'000, 20},
+    {op::host_unregister, 30'000, 55},
+    {op::pinned_alloc, 900'000, 2.1},
+    {op::pinned_free, 350'000, 7},
+    {op::device_alloc, 90'000, 4000},
+    {op::device_free, 55'000, 1700},
+    {op::stream_ordered_alloc_free, 1'100, 1e6},
+    {op::host_populate, 0, 1.4},
+    {op::managed_touch_by_device, 0, 10},
+    {op::managed_touch_by_host, 0, 3},
+    {op::managed_prefetch_to_device, 0, 20},
+    {op::managed_prefetch_to_host, 0, 10},
+    {op::managed_remote_read, 2'500, 20},
+    {op::managed_remote_write, 2'500, 20},
+    {op::zero_copy_read, 2'500, 20},
+    {op::zero_copy_write, 2'500, 20},
 }};
 
 double default_rate(direction way) noexcept {
@@ -143,11 +143,11 @@ copy_cost costs::copy(const machine::path& where, bytes_t bytes) {
           .call_ns = measured_call >= 0 ? measured_call : std::max(0.0, small_call - fixed)};
 }
 
-double costs::operation_ns(operation what, bytes_t bytes, machine::trait_set traits) {
+double costs::operation_ns(op what, bytes_t bytes, machine::trait_set traits) {
   if (const auto known = profile_.expected_time(what, bytes, traits)) {
     return static_cast<double>(known->time.count());
   }
-  if (what == operation::managed_resident_copy) {
+  if (what == op::managed_resident_copy) {
     const auto local = copy(
         {.way = direction::device_to_device, .host = memory_kind::device, .by = engine::kernel},
         bytes);

@@ -104,6 +104,26 @@ void run_kernel(const kernel_verify& what, const kernel_work& all, part which) {
   std::memcpy(counter.write(0, sizeof sum), &sum, sizeof sum);
 }
 
+// With the table as it is when the kernel runs: one that was changed too early spoils the copy.
+void run_kernel(const kernel_scatter& what, const kernel_work& all, part which) {
+  if (which == part::first_half) {
+    return;
+  }
+  std::vector<std::byte> table_scratch;
+  std::vector<std::byte> scratch;
+  for (std::uint64_t i = 0; i < what.entries; ++i) {
+    scatter_entry entry;
+    std::memcpy(&entry, all.reads[0].read(i * sizeof entry, sizeof entry, table_scratch),
+                sizeof entry);
+    const auto& src = all.reads[i + 1];
+    const auto& dst = all.writes[i];
+    const bytes_t count = std::min({entry.bytes, src.bytes, dst.bytes});
+    if (count > 0) {
+      std::memcpy(dst.write(0, count), src.read(0, count, scratch), count);
+    }
+  }
+}
+
 // Contents stay, and places change elsewhere.
 void run_kernel(const kernel_touch& /*what*/, const kernel_work& /*all*/, part /*which*/) {}
 void run_kernel(const kernel_spin& /*what*/, const kernel_work& /*all*/, part /*which*/) {}
@@ -176,8 +196,8 @@ const memory_range* first_gone(const operation& what) noexcept {
 
 namespace {
 
-constexpr std::array<std::string_view, 5> names_of_kernels{
-    "kernel_copy", "kernel_fill", "kernel_touch", "kernel_spin", "kernel_verify"};
+constexpr std::array<std::string_view, 6> names_of_kernels{
+    "kernel_copy", "kernel_fill", "kernel_touch", "kernel_spin", "kernel_verify", "kernel_scatter"};
 constexpr std::array<std::string_view, 3> marker_names{"record_event", "wait_event", "barrier"};
 
 struct namer {

@@ -1,50 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/sim/host_pages.hpp"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include <cerrno>
-
 namespace berth::runtime::sim {
 namespace {
 
-constexpr std::uintptr_t page = 4096;
 // Below this the heap's own reuse decides, and the cost is small.
 constexpr bytes_t least_observed = 256 * kib;
-constexpr unsigned samples = 16;
-
-constexpr std::uint64_t present = std::uint64_t{1} << 63U;
-constexpr std::uint64_t file_or_shared = std::uint64_t{1} << 61U;
-
-bool is_resident(std::uintptr_t address) noexcept {
-  unsigned char state = 0;
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): page arithmetic
-  return mincore(reinterpret_cast<void*>(address / page * page), page, &state) == 0 &&
-         (state & 1U) != 0;
-}
-
-bool is_known(std::uintptr_t address) noexcept {
-  unsigned char state = 0;
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): page arithmetic
-  return mincore(reinterpret_cast<void*>(address / page * page), page, &state) == 0 ||
-         errno != ENOMEM;
-}
 
 }  // namespace
-
-host_pages::host_pages(page_state how) {
-  if (how == page_state::observed) {
-    pagemap_ = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-  }
-}
-
-host_pages::~host_pages() {
-  if (pagemap_ >= 0) {
-    close(pagemap_);
-  }
-}
 
 void host_pages::declare(std::uintptr_t first, bytes_t bytes, page_facts facts) {
   for (auto at = declared_.begin(); at != declared_.end();) {
@@ -71,41 +34,22 @@ page_facts host_pages::facts_of(const std::byte* first, bytes_t bytes) const {
       return what.facts;
     }
   }
-  return {.traits = observe(address, bytes), .numa_node = std::nullopt};
+  return {.traits = observe(first, bytes), .numa_node = std::nullopt};
 }
 
-machine::trait_set host_pages::observe(std::uintptr_t first, bytes_t bytes) const noexcept {
-  if (pagemap_ < 0 || bytes < least_observed) {
+machine::trait_set host_pages::observe(const std::byte* first, bytes_t bytes) const noexcept {
+  if (how_ != page_state::observed || bytes < least_observed) {
     return {};
   }
-  unsigned fresh = 0;
-  unsigned of_file = 0;
-  for (unsigned sample = 0; sample < samples; ++sample) {
-    const std::uintptr_t address = first + bytes / samples * sample + page;
-    std::uint64_t entry = 0;
-    const auto offset = static_cast<off_t>(address / page * sizeof entry);
-    if (pread(pagemap_, &entry, sizeof entry, offset) != sizeof entry) {
-      return {};
-    }
-    if ((entry & present) != 0) {
-      of_file += (entry & file_or_shared) != 0 ? 1 : 0;
-    } else if (is_resident(address)) {
-      ++of_file;  // in the page cache, not mapped in yet
-    } else {
-      ++fresh;
-    }
+  switch (probe_.look(first, bytes)) {
+    case pages::fresh:
+      return machine::trait::fresh_pages;
+    case pages::of_file:
+      return machine::trait::file_mapped;
+    case pages::resident:
+      break;
   }
-  if (of_file > samples / 2) {
-    return machine::trait::file_mapped;
-  }
-  return fresh > samples / 2 ? machine::trait_set(machine::trait::fresh_pages)
-                             : machine::trait_set();
-}
-
-bool host_pages::is_mapped(const std::byte* first, bytes_t bytes) noexcept {
-  const auto address = reinterpret_cast<std::uintptr_t>(first);
-  return bytes == 0 ||
-         (address + bytes >= address && is_known(address) && is_known(address + bytes - 1));
+  return {};
 }
 
 }  // namespace berth::runtime::sim

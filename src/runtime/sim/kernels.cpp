@@ -44,6 +44,19 @@ struct ranges_of {
     return {{what.data, what.bytes, access_kind::read},
             {what.mismatches, sizeof(std::uint64_t), access_kind::write}};
   }
+  // The table first, then a pair for each entry.
+  std::vector<used_range> operator()(const kernel_scatter& what) const {
+    std::vector<used_range> used{
+        {what.table, what.entries * sizeof(scatter_entry), access_kind::read}};
+    const bool spreads = what.way == scatter_way::spread;
+    for (std::uint64_t i = 0; i < what.entries; ++i) {
+      const auto& entry = what.table[i];
+      const auto* const run = static_cast<const std::byte*>(what.packed) + entry.place;
+      used.push_back({run, entry.bytes, spreads ? access_kind::read : access_kind::write});
+      used.push_back({entry.memory, entry.bytes, spreads ? access_kind::write : access_kind::read});
+    }
+    return used;
+  }
 };
 
 }  // namespace
@@ -100,6 +113,11 @@ result<kernel_work> simulation::plan_kernel(const kernel_request& request, launc
       return make_error(errc::gpu_invalid_value,
                         "the release word must be fine-grained host memory", call::launch);
     }
+  }
+  if (std::holds_alternative<kernel_scatter>(request) &&
+      (made.reads[0].of == nullptr || made.reads[0].on_device())) {
+    return make_error(errc::gpu_invalid_value, "the table must be page-locked host memory",
+                      call::launch);
   }
   return made;
 }

@@ -9,9 +9,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "berth/runtime/values.hpp"
 #include "berth/units.hpp"
 #include "runtime/sim/options.hpp"
-#include "runtime/values.hpp"
 
 namespace berth::runtime::sim {
 

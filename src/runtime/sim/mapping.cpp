@@ -11,7 +11,6 @@ namespace berth::runtime::sim {
 namespace {
 
 constexpr bytes_t most_poisoned = 64 * mib;
-constexpr bytes_t page = 4 * kib;
 
 }  // namespace
 
@@ -19,7 +18,7 @@ std::optional<mapping> mapping::make(bytes_t bytes, protection how) noexcept {
   if (bytes > (bytes_t{1} << 46U)) {
     return std::nullopt;
   }
-  const bytes_t rounded = (bytes + page - 1) / page * page;
+  const bytes_t rounded = (bytes + page_bytes - 1) / page_bytes * page_bytes;
   const int access = how == protection::none ? PROT_NONE : PROT_READ | PROT_WRITE;
   void* const made =
       mmap(nullptr, rounded, access, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -85,7 +84,7 @@ void poison_bytes(std::byte* first, bytes_t bytes) noexcept {
     return;
   }
   std::memset(first, value, most_poisoned);
-  std::memset(first + bytes - page, value, page);
+  std::memset(first + bytes - page_bytes, value, page_bytes);
 }
 
 }  // namespace berth::runtime::sim

@@ -15,6 +15,9 @@ namespace berth::runtime::sim {
 // What unwritten, unfinished and freed memory holds: a value that no test pattern has by chance.
 inline constexpr std::byte poison{0xDB};
 
+// The host's own pages.
+inline constexpr bytes_t page_bytes = 4 * kib;
+
 enum class protection : std::uint8_t { none, read_write };
 
 // Whole private pages; gives them back when destroyed.

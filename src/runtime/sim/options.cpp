@@ -33,7 +33,7 @@ constexpr std::string_view known_options =
     "clock=virtual|wall, slowdown=N, devices=N, seed=N, schedule=modelled|early|late|random, "
     "xnack=on|off, pages=observed|resident, data=carried|time_only, cpus=N";
 
-error refused(std::string_view text) {
+error unknown_option(std::string_view text) {
   return error(errc::usage, fmt::format("'{}' is no option of the simulator", text),
                "simulated runtime", std::string(known_options));
 }
@@ -108,7 +108,7 @@ result<options> options::parse(std::string_view text) {
     }
     if (equals == std::string_view::npos ||
         !read_option(part.substr(0, equals), part.substr(equals + 1), made)) {
-      return refused(part);
+      return unknown_option(part);
     }
   }
   return made;

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "berth/result.hpp"
+#include "berth/runtime/values.hpp"
 #include "machine/model.hpp"
 #include "runtime/sim/calls.hpp"
-#include "runtime/values.hpp"
 
 namespace berth::runtime::sim {
 

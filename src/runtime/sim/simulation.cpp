@@ -123,6 +123,7 @@ double simulation::host_cost(const host_work& work) {
   return ns + static_cast<double>(work.bytes) * busy / costs_.cpu_copy_gb_per_s(busy);
 }
 
+// NOLINTNEXTLINE(bugprone-exception-escape): a process without memory or locks ends here
 void simulation::charge(const host_work& work) noexcept {
   lock held(scheduler_.mutex());
   spend(host_cost(work));

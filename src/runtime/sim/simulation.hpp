@@ -64,6 +64,7 @@ public:
   result<void> set_current_device(int device) override;
   result<void> synchronize_device(int device) override;
   [[nodiscard]] std::chrono::nanoseconds now() const noexcept override;
+  // NOLINTNEXTLINE(bugprone-exception-escape): a process without memory or locks ends here
   void charge(const host_work& work) noexcept override;
 
   result<void*> allocate_device(int device, bytes_t bytes, coherence grain) override;

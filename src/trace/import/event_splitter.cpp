@@ -32,10 +32,6 @@ constexpr auto marks = [] {
   return table;
 }();
 
-constexpr bool is_blank(char c) noexcept {
-  return c == ' ' || c == '\n' || c == '\r' || c == '\t';
-}
-
 }  // namespace
 
 event_splitter::event_splitter(byte_source source, std::span<const std::string_view> wanted_members)

@@ -2,10 +2,15 @@
 // Finding where JSON values end without parsing them: brackets outside strings are counted, eight
 // bytes at a time, because every byte of a large trace passes here.
 //
-// Neither function knows whether the text is valid JSON; they agree with a parser on text that is.
+// Neither scan knows whether the text is valid JSON; they agree with a parser on text that is.
 #pragma once
 
 namespace berth::trace {
+
+// What may stand between tokens.
+[[nodiscard]] constexpr bool is_blank(char c) noexcept {
+  return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
 
 // Behind the closing quote of the string whose text starts at `at`, behind its opening quote; null
 // if it does not end before `end`.

@@ -18,6 +18,7 @@
 #include "core/text.hpp"
 #include "trace/import/api_names.hpp"
 #include "trace/import/decimal.hpp"
+#include "trace/import/json_scan.hpp"
 
 namespace berth::trace {
 namespace {
@@ -183,10 +184,6 @@ struct raw_event {
   }
 };
 
-constexpr bool is_blank(char c) noexcept {
-  return c == ' ' || c == '\n' || c == '\r' || c == '\t';
-}
-
 // The text of a scalar: of a string without its quotes, of a number as it stands.
 simdjson::error_code scalar(ondemand::value value, std::string_view& text) noexcept {
   const auto token = value.raw_json_token();
@@ -280,7 +277,7 @@ constexpr std::uint32_t unknown_index = std::numeric_limits<std::uint32_t>::max(
 constexpr std::array wanted_names{"deviceProperties"sv, "distributedInfo"sv,
                                   "cuda_runtime_version"sv, "hip_runtime_version"sv};
 // Those of thousands of GPUs would fit.
-constexpr std::size_t longest_member = mib;
+constexpr std::size_t longest_wanted = mib;
 
 // Nothing unless `object` is one with such a member.
 std::optional<std::uint64_t> unsigned_member(const nlohmann::json& object, const char* name) {
@@ -657,7 +654,7 @@ void kineto_reader::state::describe(const std::vector<top_level_member>& members
   about.format = "PyTorch/Kineto Chrome trace";
   about.framework = "PyTorch";
   for (const auto& member : members) {
-    if (member.text.size() > longest_member) {
+    if (member.text.size() > longest_wanted) {
       continue;
     }
     const auto value = nlohmann::json::parse(member.text, nullptr, false);

@@ -16,7 +16,7 @@
 namespace berth::memory {
 namespace {
 
-std::byte* address(std::uintptr_t bits) {
+std::byte* place(std::uintptr_t bits) {
   return reinterpret_cast<std::byte*>(bits);
 }  // NOLINT
 
@@ -29,7 +29,7 @@ struct heap_test : ::testing::Test {
   stream_ledger streams{*gpu, 0};
 
   void add(bytes_t bytes, std::uintptr_t at = base) {
-    heap.add_region({.address = address(at), .bytes = bytes}, nullptr, 0);
+    heap.add_region({.address = place(at), .bytes = bytes}, nullptr, 0);
   }
   void give(block* which, stream_state* gate = nullptr) {
     which->gate = gate;
@@ -50,7 +50,7 @@ TEST_F(heap_test, SplitsAndMerges) {
   give(second);
   auto* const whole = heap.take(class_of(mib), nullptr);
   ASSERT_NE(whole, nullptr);
-  EXPECT_EQ(whole->address, address(base));
+  EXPECT_EQ(whole->address, place(base));
 }
 
 TEST_F(heap_test, AGatedBlockServesItsOwnStreamOnly) {
@@ -120,8 +120,8 @@ RC_GTEST_FIXTURE_PROP(heap_test, BlocksNeverOverlapAndAllComesBack, ()) {
   constexpr bytes_t region = 4 * mib;
   address_map own_addresses;
   extent_heap tested(own_addresses);
-  tested.add_region({.address = address(base), .bytes = region}, nullptr, 0);
-  tested.add_region({.address = address(base + gib), .bytes = region}, nullptr, 0);
+  tested.add_region({.address = place(base), .bytes = region}, nullptr, 0);
+  tested.add_region({.address = place(base + gib), .bytes = region}, nullptr, 0);
   const auto made = gpu->create_stream(0);
   RC_ASSERT(made.has_value());
   auto* const stream = streams.find_or_add(*made);

@@ -20,7 +20,6 @@ struct fake_cuda {
   std::vector<int> contexts{0, 0};  // how often each device's primary context is retained
   std::map<int, int> attributes;
   std::map<const void*, int> pointers;  // address -> memory type; 100 means managed
-  std::map<const void*, bool> allocated_by_driver;
   std::map<std::string, int> next_status;
   std::vector<std::string> log;
   cuda::copy_2d_t last_2d{};

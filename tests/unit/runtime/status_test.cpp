@@ -9,10 +9,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "berth/runtime/values.hpp"
 #include "runtime/cuda/abi.hpp"
 #include "runtime/hip/abi.hpp"
 #include "runtime/numa_policy.hpp"
-#include "runtime/values.hpp"
 
 namespace berth::runtime {
 namespace {

@@ -9,11 +9,14 @@
 
 namespace {
 
-namespace trace = berth::trace;
 using berth::direction;
 using berth::memory_kind;
-using trace::event_kind;
-using trace::gpu_api;
+using berth::trace::direction_of_kind;
+using berth::trace::event_kind;
+using berth::trace::gpu_api;
+using berth::trace::meaning_of_call;
+using berth::trace::meaning_of_copy;
+using berth::trace::runtime_kernel;
 
 struct call_case {
   std::string_view name;
@@ -104,7 +107,7 @@ constexpr call_case calls[] = {
 
 TEST(meaning_of_call, knows_the_calls_of_cuda_and_hip) {
   for (const auto& expected : calls) {
-    const auto meaning = trace::meaning_of_call(expected.name);
+    const auto meaning = meaning_of_call(expected.name);
     EXPECT_EQ(meaning.kind, expected.kind) << expected.name;
     EXPECT_EQ(meaning.api, expected.api) << expected.name;
     EXPECT_EQ(meaning.memory, expected.memory) << expected.name;
@@ -163,7 +166,7 @@ constexpr copy_case copies[] = {
 
 TEST(meaning_of_copy, knows_old_and_new_spellings) {
   for (const auto& expected : copies) {
-    const auto meaning = trace::meaning_of_copy(expected.name);
+    const auto meaning = meaning_of_copy(expected.name);
     ASSERT_TRUE(meaning.has_value()) << expected.name;
     EXPECT_EQ(meaning->direction, expected.way) << expected.name;
     EXPECT_EQ(meaning->source, expected.source) << expected.name;
@@ -173,32 +176,32 @@ TEST(meaning_of_copy, knows_old_and_new_spellings) {
 
 TEST(meaning_of_copy, is_nothing_where_no_direction_is_named) {
   for (const auto* name : {"", "Memcpy", "Memset (Device)", "Memcpy (Pageable -> Device)"}) {
-    EXPECT_EQ(trace::meaning_of_copy(name), std::nullopt) << name;
+    EXPECT_EQ(meaning_of_copy(name), std::nullopt) << name;
   }
 }
 
 TEST(direction_of_kind, follows_the_runtimes_numbers) {
-  EXPECT_EQ(trace::direction_of_kind(0), direction::host_to_host);
-  EXPECT_EQ(trace::direction_of_kind(1), direction::host_to_device);
-  EXPECT_EQ(trace::direction_of_kind(2), direction::device_to_host);
-  EXPECT_EQ(trace::direction_of_kind(3), direction::device_to_device);
+  EXPECT_EQ(direction_of_kind(0), direction::host_to_host);
+  EXPECT_EQ(direction_of_kind(1), direction::host_to_device);
+  EXPECT_EQ(direction_of_kind(2), direction::device_to_host);
+  EXPECT_EQ(direction_of_kind(3), direction::device_to_device);
   // 4 is "default": the runtime finds out.
-  EXPECT_EQ(trace::direction_of_kind(4), direction::unknown);
-  EXPECT_EQ(trace::direction_of_kind(~0ULL), direction::unknown);
+  EXPECT_EQ(direction_of_kind(4), direction::unknown);
+  EXPECT_EQ(direction_of_kind(~0ULL), direction::unknown);
 }
 
 TEST(runtime_kernel, knows_amds_own_copies_and_fills) {
   for (const auto* name : {"__amd_rocclr_copyBuffer", "__amd_rocclr_copyBufferAligned",
                            "__amd_rocclr_copyBufferRect", "__amd_rocclr_copyBuffer.kd"}) {
-    EXPECT_EQ(trace::runtime_kernel(name), event_kind::copy) << name;
+    EXPECT_EQ(runtime_kernel(name), event_kind::copy) << name;
   }
   for (const auto* name : {"__amd_rocclr_fillBuffer", "__amd_rocclr_fillBufferAligned",
                            "__amd_rocclr_fillBufferAligned2D"}) {
-    EXPECT_EQ(trace::runtime_kernel(name), event_kind::fill) << name;
+    EXPECT_EQ(runtime_kernel(name), event_kind::fill) << name;
   }
   for (const auto* name : {"", "copyBuffer", "my_copy_kernel", "__amd_rocclr_initHeap",
                            "void fill<float>(float*)", "x__amd_rocclr_copyBuffer"}) {
-    EXPECT_EQ(trace::runtime_kernel(name), std::nullopt) << name;
+    EXPECT_EQ(runtime_kernel(name), std::nullopt) << name;
   }
 }
 

@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trace/trace.hpp"
 
+#include <type_traits>
+#include <utility>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace {
 
-namespace trace = berth::trace;
 using berth::direction;
 using berth::memory_kind;
-using trace::event_kind;
+using berth::trace::event_kind;
+using berth::trace::new_event;
+using berth::trace::trace;
+using berth::trace::transfer;
 
 TEST(event_kind, tells_the_gpus_clock_from_the_hosts) {
   for (const auto kind :
@@ -25,7 +30,7 @@ TEST(event_kind, tells_the_gpus_clock_from_the_hosts) {
 }
 
 TEST(transfer, names_the_kind_of_its_end_on_the_host) {
-  trace::transfer details;
+  transfer details;
   details.source_kind = memory_kind::pageable;
   details.destination_kind = memory_kind::pinned;
   details.direction = direction::host_to_device;
@@ -39,16 +44,30 @@ TEST(transfer, names_the_kind_of_its_end_on_the_host) {
   }
 }
 
+// A copy's table of names would point into the names of the other one.
+static_assert(!std::is_copy_constructible_v<trace> && !std::is_copy_assignable_v<trace>);
+
+TEST(trace, knows_its_names_again_when_moved) {
+  trace events;
+  const auto id = events.intern("short");
+  trace made(std::move(events));
+  EXPECT_EQ(made.intern("short"), id);
+  trace assigned;
+  assigned = std::move(made);
+  EXPECT_EQ(assigned.intern("short"), id);
+  EXPECT_EQ(assigned.name_count(), 2U);
+}
+
 TEST(trace, is_empty_at_first) {
-  const trace::trace events;
+  const trace events;
   EXPECT_TRUE(events.empty());
   EXPECT_EQ(events.size(), 0U);
   EXPECT_EQ(events.text(0), "");
 }
 
 TEST(trace, keeps_all_properties_of_an_event) {
-  trace::trace events;
-  trace::new_event added;
+  trace events;
+  new_event added;
   added.kind = event_kind::copy;
   added.begin = 1000;
   added.duration = 234;
@@ -56,7 +75,7 @@ TEST(trace, keeps_all_properties_of_an_event) {
   added.thread = events.intern_thread("1", "main");
   added.stream = events.intern_stream({.device = 2, .id = 7});
   added.correlation = 99;
-  trace::transfer details;
+  transfer details;
   details.bytes = 4096;
   details.direction = direction::host_to_device;
   added.transfer = events.add_transfer(details);
@@ -83,7 +102,7 @@ TEST(trace, keeps_all_properties_of_an_event) {
 }
 
 TEST(trace, has_unknown_for_all_that_an_event_lacks) {
-  trace::trace events;
+  trace events;
   const auto row = events.add({});
   EXPECT_EQ(events.thread_of(row), std::nullopt);
   EXPECT_EQ(events.stream_of(row).device, std::nullopt);
@@ -94,7 +113,7 @@ TEST(trace, has_unknown_for_all_that_an_event_lacks) {
 }
 
 TEST(trace, gives_equal_things_one_id) {
-  trace::trace events;
+  trace events;
   const auto name = events.intern("name");
   EXPECT_EQ(events.intern("name"), name);
   EXPECT_NE(events.intern("name2"), name);
@@ -116,7 +135,7 @@ TEST(trace, gives_equal_things_one_id) {
 }
 
 TEST(trace, keeps_texts_valid_while_it_grows) {
-  trace::trace events;
+  trace events;
   const auto first = events.intern("the first");
   const auto text = events.text(first);
   for (int number = 0; number < 10'000; ++number) {

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a staged copy is carried: a lane, the order of the user's stream, the caller's share of the
+// work.
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "transfer/backoff.hpp"
+#include "transfer/engine_state.hpp"
+#include "transfer/gpu_scope.hpp"
+
+namespace berth::transfer {
+namespace {
+
+// A copy that gets no ring for so long is left to the runtime.
+constexpr std::chrono::milliseconds starvation{50};
+
+}  // namespace
+
+// A lane whose first DMA comes after all earlier work of the stream.
+//
+// A stream that stands still must not hold the last lane, or every other copy would stand still with
+// it. So the last one is taken only when the stream's earlier work has ended; until then the calling
+// thread waits, as it does in the runtime's own pageable copies. Null: none came in time.
+result<engine_state::lane*> engine_state::wait_for_lane(runtime::stream_handle stream,
+                                                        bool& fenced) {
+  refresh_lanes();
+  fenced = false;
+  if (auto* const one = take_lane(1)) {
+    return one;
+  }
+  wants_lane_.store(true);
+  workers_.front()->wake();
+
+  const auto event = gpu().create_event(options_.device, {});
+  if (!event) {
+    return event.error();
+  }
+  const auto recorded = gpu().record_event(*event, stream);
+  const auto deadline = gpu().now() + starvation;
+  result<lane*> found = static_cast<lane*>(nullptr);
+  if (!recorded) {
+    found = recorded.error();
+  }
+  backoff idle;
+  while (recorded && gpu().now() < deadline && !closing_.load()) {
+    const auto state = gpu().query_event(*event);
+    if (!state) {
+      found = state.error();
+      break;
+    }
+    refresh_lanes();
+    fenced = *state == runtime::progress::complete;
+    if (auto* const one = take_lane(fenced ? 0 : 1)) {
+      found = one;
+      break;
+    }
+    if (virtual_clock_) {
+      pass_time();
+    } else {
+      idle.wait();
+    }
+  }
+  static_cast<void>(gpu().destroy_event(*event));
+  return found;
+}
+
+result<engine_state::ticket_pointer> engine_state::carry(staged_work work,
+                                                         runtime::stream_handle stream,
+                                                         end_owners owners) {
+  const auto scope = gpu_scope::enter(gpu(), options_.device);
+  if (!scope) {
+    return scope.error();
+  }
+  bool fenced = false;
+  const auto found = wait_for_lane(stream, fenced);
+  if (!found) {
+    return found.error();
+  }
+  if (*found == nullptr) {
+    return ticket_pointer{};
+  }
+  lane& one = **found;
+  if (!fenced) {
+    auto ordered = gpu().record_event(one.fence, stream);
+    if (ordered) {
+      ordered = gpu().wait_event(one.through->stream(), one.fence);
+    }
+    if (!ordered) {
+      one.phase.store(lane_phase::cooling);
+      return ordered.error();
+    }
+  }
+  auto ticket = std::make_shared<staged_ticket>(
+      work.plan, std::move(owners),
+      [home = shared_from_this()](const std::function<bool()>& done) {
+        return home->wait_until(done);
+      });
+  work.ticket = ticket;
+  if (auto carried = carry_in(one, std::move(work), stream); !carried) {
+    return carried.error();
+  }
+  if (ticket->is_done()) {
+    // Failures are the call's own, since nothing was promised yet.
+    if (const auto ended = ticket->wait(); !ended) {
+      return ended.error();
+    }
+  }
+  return ticket_pointer(std::move(ticket));
+}
+
+// Until the copy has ended, or is ordered and others will end it.
+result<void> engine_state::carry_in(lane& one, staged_work work, runtime::stream_handle stream) {
+  const bool joins = work.until == completion::host;
+  const bool to_the_end = !joins || work.plan.threads == 1;
+  const unsigned helpers = work.plan.threads - 1;
+  auto& job = *one.job;
+  job.begin(std::move(work));
+  one.users.fetch_add(1);
+  one.generation.fetch_add(1);
+  one.phase.store(lane_phase::active);
+  wake_first(helpers);
+  job.pump();
+
+  backoff idle;
+  while (!job.is_ended() && (to_the_end || !job.is_ordered())) {
+    if (job.work_once()) {
+      idle.reset();
+      continue;
+    }
+    job.pump();
+    if (closing_.load()) {
+      job.fail(error(errc::transfer_cancelled, "the copy engine has ended", "copy engine",
+                     "let the engine outlive its copies"));
+    }
+    if (virtual_clock_) {
+      pass_time();
+    } else {
+      idle.wait();
+    }
+  }
+  result<void> ordered;
+  if (!job.is_failed() && joins) {
+    ordered = job.join(stream);
+    if (!ordered) {
+      job.fail(ordered.error());
+    }
+  }
+  close_if_ended(one);
+  leave(one);
+  return ordered;
+}
+
+staged_work engine_state::staged(const copy_plan& plan, bytes_t granule) const {
+  staged_work work;
+  work.plan = plan;
+  work.device = options_.device;
+  work.blocks = cut(plan.bytes, {.first = plan.first_block,
+                                 .largest = plan.largest_block,
+                                 .piece = plan.piece,
+                                 .granule = granule});
+  work.stall_after = options_.stall_after;
+  work.on_stall = &options_.on_stall;
+  return work;
+}
+
+}  // namespace berth::transfer

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transfer/plan.hpp"
+
+#include <algorithm>
+
+namespace berth::transfer {
+namespace {
+
+// Below this a fresh destination's pages are left to be faulted in one by one.
+constexpr bytes_t least_populated = 4 * mib;
+
+bool is_host_only(memory_kind kind) noexcept {
+  return is_pageable(kind) || is_page_locked(kind);
+}
+
+decision in_one_go(const copy_facts& facts, copy_path path, copy_reason why) {
+  return {.plan = {.path = path, .reason = why, .way = facts.way, .bytes = facts.bytes},
+          .store = slot_store::ordinary};
+}
+
+decision left_to_runtime(const copy_facts& facts, copy_reason why) {
+  return in_one_go(facts, copy_path::runtime, why);
+}
+
+decision staged(const copy_facts& facts, const staging_rule& rule, const engine_means& means) {
+  copy_plan plan{.path = copy_path::staged_threaded,
+                 .reason = copy_reason::pageable,
+                 .way = facts.way,
+                 .bytes = facts.bytes,
+                 .threads = std::clamp(rule.threads, 1U, std::max(means.threads, 1U)),
+                 .first_block = rule.first_block,
+                 .largest_block = rule.largest_block,
+                 .piece = rule.piece};
+  const bool fresh_result = facts.way == direction::device_to_host &&
+                            facts.host_pages == runtime::pages::fresh &&
+                            facts.bytes >= least_populated;
+  if (fresh_result) {
+    // All threads: making pages present costs as much as copying.
+    plan.populates = true;
+    plan.threads = std::max(means.threads, 1U);
+  }
+  plan.reads_ahead = facts.way == direction::host_to_device &&
+                     facts.host_pages == runtime::pages::of_file;
+  // At least two blocks must fit into the ring, or link and threads take turns.
+  plan.largest_block = std::min(plan.largest_block, std::max(plan.piece, means.ring_bytes / 4));
+  plan.first_block = std::min(plan.first_block, plan.largest_block);
+  if (plan.threads == 1) {
+    plan.path = copy_path::staged_inline;
+    plan.reason = copy_reason::one_cpu;
+  }
+  return {.plan = plan, .store = rule.store};
+}
+
+}  // namespace
+
+direction direction_of(memory_kind source, memory_kind destination) noexcept {
+  const bool from_device = source == memory_kind::device;
+  const bool to_device = destination == memory_kind::device;
+  if (from_device && to_device) {
+    return direction::device_to_device;
+  }
+  if (to_device && is_host_only(source)) {
+    return direction::host_to_device;
+  }
+  if (from_device && is_host_only(destination)) {
+    return direction::device_to_host;
+  }
+  return is_host_only(source) && is_host_only(destination) ? direction::host_to_host
+                                                           : direction::unknown;
+}
+
+decision decide(const copy_facts& facts, const engine_means& means) {
+  if (facts.bytes == 0) {
+    return in_one_go(facts, copy_path::nothing, copy_reason::no_bytes);
+  }
+  if (facts.capturing) {
+    return left_to_runtime(facts, copy_reason::capturing);
+  }
+  if (facts.source == memory_kind::managed || facts.destination == memory_kind::managed) {
+    return left_to_runtime(facts, copy_reason::managed_end);
+  }
+  switch (facts.way) {
+    case direction::host_to_host:
+      return left_to_runtime(facts, copy_reason::both_host);
+    case direction::unknown:
+      return left_to_runtime(facts, copy_reason::unknown_memory);
+    default:
+      break;
+  }
+  const bool needs_staging = is_pageable(facts.source) || is_pageable(facts.destination);
+  if (!needs_staging || facts.kept) {
+    if (facts.wants_kernel) {
+      return in_one_go(facts, copy_path::kernel, copy_reason::requested);
+    }
+    return facts.kept ? in_one_go(facts, copy_path::kept, copy_reason::kept)
+                      : in_one_go(facts, copy_path::direct, copy_reason::page_locked);
+  }
+  if (facts.host_reaches_device) {
+    return left_to_runtime(facts, copy_reason::host_reaches_device);
+  }
+  if (means.profile == nullptr) {
+    return left_to_runtime(facts, copy_reason::not_ready);
+  }
+  if (means.profile->to_device.empty() && means.profile->to_host.empty()) {
+    return left_to_runtime(facts, copy_reason::no_profile);
+  }
+  const auto* const rule = means.profile->rule_for(facts.way, facts.bytes);
+  if (rule == nullptr) {
+    const auto why = facts.bytes < means.profile->smallest_staged() ? copy_reason::small
+                                                                    : copy_reason::slower_here;
+    return left_to_runtime(facts, why);
+  }
+  return staged(facts, *rule, means);
+}
+
+}  // namespace berth::transfer

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// From what is known of a copy to how it is carried. Pure: everything that must be asked of the
+// runtime or the kernel stands in copy_facts.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "berth/copy_engine.hpp"
+#include "runtime/page_probe.hpp"
+#include "berth/runtime/values.hpp"
+#include "transfer/copy_profile.hpp"
+
+namespace berth::transfer {
+
+struct copy_facts {
+  bytes_t bytes = 0;
+  memory_kind source = memory_kind::unknown;
+  memory_kind destination = memory_kind::unknown;
+  direction way = direction::unknown;
+  bool kept = false;                  // the host end lies under keep()
+  bool host_reaches_device = false;   // integrated or coherently attached
+  bool capturing = false;             // the stream
+  bool wants_kernel = false;          // copy_options::prefer
+  runtime::pages host_pages = runtime::pages::resident;
+};
+
+// What the engine can do now.
+struct engine_means {
+  const copy_profile* profile = nullptr;  // null: not ready
+  unsigned threads = 1;
+  bytes_t ring_bytes = 0;
+};
+
+// The direction of a copy between two kinds of memory of one device.
+[[nodiscard]] direction direction_of(memory_kind source, memory_kind destination) noexcept;
+
+// A plan, and what of it is nobody's business outside.
+struct decision {
+  copy_plan plan;
+  slot_store store = slot_store::ordinary;
+};
+[[nodiscard]] decision decide(const copy_facts& facts, const engine_means& means);
+
+}  // namespace berth::transfer
