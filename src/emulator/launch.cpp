@@ -95,6 +95,32 @@ std::string preload_list(const fs::path& library) {
 }
 
 // The signals that must not end us before the program: from a terminal it gets them too.
+constexpr std::array<int, 4> guarded_signals = {SIGINT, SIGQUIT, SIGTERM, SIGHUP};
+
+// Keeps them waiting while the overlay folder is there and no guard deals with them.
+class held_signals {
+public:
+  held_signals() noexcept {
+    sigset_t all;
+    sigemptyset(&all);
+    for (const int number : guarded_signals) {
+      sigaddset(&all, number);
+    }
+    ::pthread_sigmask(SIG_BLOCK, &all, &before_);
+    ::pthread_sigmask(SIG_SETMASK, nullptr, &held_);
+  }
+  held_signals(const held_signals&) = delete;
+  held_signals& operator=(const held_signals&) = delete;
+  ~held_signals() { release(); }
+
+  void release() const noexcept { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  void hold_again() const noexcept { ::pthread_sigmask(SIG_SETMASK, &held_, nullptr); }
+
+private:
+  sigset_t before_{};
+  sigset_t held_{};
+};
+
 class signal_guard {
 public:
   explicit signal_guard(pid_t program) {
@@ -111,9 +137,8 @@ public:
   signal_guard(const signal_guard&) = delete;
   signal_guard& operator=(const signal_guard&) = delete;
   ~signal_guard() {
-    constexpr std::array<int, 4> numbers = {SIGINT, SIGQUIT, SIGTERM, SIGHUP};
-    for (std::size_t index = 0; index < numbers.size(); ++index) {
-      ::sigaction(numbers[index], &before_[index], nullptr);
+    for (std::size_t index = 0; index < guarded_signals.size(); ++index) {
+      ::sigaction(guarded_signals[index], &before_[index], nullptr);
     }
   }
 
@@ -123,22 +148,27 @@ private:
     return running;
   }
 
-  std::array<struct sigaction, 4> before_{};
+  std::array<struct sigaction, guarded_signals.size()> before_{};
 };
 
-result<program_end> wait_for(pid_t program) {
+result<program_end> wait_for(pid_t program, const held_signals& signals) {
   const signal_guard guard(program);
+  signals.release();
   int status = 0;
-  while (::waitpid(program, &status, 0) < 0) {
-    if (errno != EINTR) {
-      return error(errc::internal, system_text(errno), "waitpid");
-    }
+  int failure = 0;
+  while (::waitpid(program, &status, 0) < 0 && failure == 0) {
+    failure = errno == EINTR ? 0 : errno;
+  }
+  signals.hold_again();
+  if (failure != 0) {
+    return error(errc::internal, system_text(failure), "waitpid");
   }
   return WIFSIGNALED(status) ? program_end{.exit_status = 0, .signal = WTERMSIG(status)}
                              : program_end{.exit_status = WEXITSTATUS(status), .signal = 0};
 }
 
-result<program_end> start(const launch_request& request, const fs::path& overlay) {
+result<program_end> start(const launch_request& request, const fs::path& overlay,
+                          const held_signals& signals) {
   std::vector<std::string> words = request.program;
   std::vector<char*> arguments;
   for (auto& word : words) {
@@ -157,6 +187,7 @@ result<program_end> start(const launch_request& request, const fs::path& overlay
     return error(errc::internal, system_text(errno), "fork");
   }
   if (program == 0) {
+    signals.release();
     ::setenv("LD_PRELOAD", list.c_str(), 1);         // NOLINT(concurrency-mt-unsafe)
     ::setenv(overlay_variable, overlay.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
     become(arguments.data(), ends[1]);
@@ -169,7 +200,7 @@ result<program_end> start(const launch_request& request, const fs::path& overlay
     return error(errc::usage, fmt::format("cannot be started: {}", system_text(why)),
                  request.program.front(), "name a program, or a path to one");
   }
-  return wait_for(program);
+  return wait_for(program, signals);
 }
 
 // A path that programs can use from any folder.
@@ -177,28 +208,6 @@ std::string absolute(const std::string& path) {
   std::error_code ignored;
   return path.empty() ? path : fs::absolute(path, ignored).string();
 }
-
-std::vector<std::string> library_folders() {
-  std::vector<std::string> folders;
-  const auto list = environment("LD_LIBRARY_PATH");
-  for (std::size_t at = 0; at < list.size();) {
-    const auto end = std::min(list.find(':', at), list.size());
-    folders.push_back(list.substr(at, end - at));
-    at = end + 1;
-  }
-  for (const auto* const usual : {"/opt/rocm/lib", "/opt/rocm/lib64", "/usr/lib/x86_64-linux-gnu",
-                                  "/usr/lib64", "/usr/lib", "/usr/local/lib"}) {
-    folders.emplace_back(usual);
-  }
-  return folders;
-}
-
-constexpr std::array<missing_library, 4> rocm_libraries = {{
-    {"libhsakmt.so.1", "libhsakmt1"},
-    {"libhsa-runtime64.so.1", "libhsa-runtime64-1"},
-    {"libamd_comgr.so.2", "libamd-comgr2"},
-    {"libamdhip64.so.5", "libamdhip64-5"},
-}};
 
 error bad_fault(std::string what) {
   return error(errc::usage, std::move(what), "--fault",
@@ -267,6 +276,7 @@ result<program_end> run_on(const machine_plan& plan, const launch_request& reque
       return error(errc::file_unwritable, system_text(errno), spec.trace_file);
     }
   }
+  const held_signals signals;  // outlives the folder
   const auto overlay = overlay_folder::create();
   if (!overlay) {
     return overlay.error();
@@ -274,7 +284,7 @@ result<program_end> run_on(const machine_plan& plan, const launch_request& reque
   if (const auto written = write_overlay(*overlay, plan, spec); !written) {
     return written.error();
   }
-  return start(request, overlay->root());
+  return start(request, overlay->root(), signals);
 }
 
 result<std::filesystem::path> find_preload_library() {
@@ -298,22 +308,6 @@ result<std::filesystem::path> find_preload_library() {
   }
   return error(errc::file_unreadable, "not found", std::string(file),
                "BERTH_EMULATOR_LIBRARY can say where it is");
-}
-
-std::vector<missing_library> missing_rocm_libraries() {
-  std::vector<missing_library> missing;
-  const auto folders = library_folders();
-  for (const auto& library : rocm_libraries) {
-    bool found = false;
-    std::error_code ignored;
-    for (const auto& folder : folders) {
-      found = found || fs::exists(fs::path(folder) / library.file, ignored);
-    }
-    if (!found) {
-      missing.push_back(library);
-    }
-  }
-  return missing;
 }
 
 result<fault_spec> parse_fault(std::string_view text) {

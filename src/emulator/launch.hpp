@@ -44,14 +44,6 @@ struct program_end {
 // installed. @errors file_unreadable
 [[nodiscard]] result<std::filesystem::path> find_preload_library();
 
-// Libraries of ROCm's user space that are not on this machine, with the Debian packages that have
-// them.
-struct missing_library {
-  std::string_view file;
-  std::string_view package;
-};
-[[nodiscard]] std::vector<missing_library> missing_rocm_libraries();
-
 // "copy-slow,nth=2,by=20ms,from=1MiB": a fault and what it applies to.
 // @errors usage
 [[nodiscard]] result<fault_spec> parse_fault(std::string_view text);

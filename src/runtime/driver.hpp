@@ -94,8 +94,8 @@ public:
   // Freeing memory that queued work still uses is the caller's fault. Do not rely on a free to
   // wait.
 
-  // The device's own memory. coherence::fine needs capability::fine_grained_device (gpu_not_
-  // supported without); `unknown` is coarse.
+  // The device's own memory. coherence::fine needs capability::fine_grained_device and a device
+  // with fine_grained_memory (gpu_not_supported without); `unknown` is coarse.
   virtual result<void*> allocate_device(int device, bytes_t bytes,
                                         coherence grain = coherence::coarse) = 0;
   virtual result<void> free_device(void* memory) = 0;
@@ -116,7 +116,8 @@ public:
   // gpu_invalid_value, gpu_not_supported (some mapped files), gpu_not_permitted.
   virtual result<void> register_host(void* memory, bytes_t bytes,
                                      const register_options& options = {}) = 0;
-  // `memory` is the start that was registered. Pre: no queued work uses the range.
+  // `memory` is the start that was registered, through this driver (HIP cannot be trusted with any
+  // other address). Pre: no queued work uses the range.
   // Errors: gpu_not_registered.
   virtual result<void> unregister_host(void* memory) = 0;
 

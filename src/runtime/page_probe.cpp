@@ -90,8 +90,7 @@ pages page_probe::look(const void* memory, bytes_t bytes, unsigned samples) cons
   unsigned of_file = 0;
   for (unsigned sample = 0; sample < samples; ++sample) {
     // Not the first page: allocators write a header there.
-    const std::uintptr_t address =
-        first + (bytes - host_page) / samples * sample + host_page;
+    const std::uintptr_t address = first + (bytes - host_page) / samples * sample + host_page;
     std::uint64_t entry = 0;
     const auto offset = static_cast<off_t>(address / host_page * sizeof entry);
     if (pread(pagemap_, &entry, sizeof entry, offset) != sizeof entry) {

@@ -105,6 +105,13 @@ suite::reason suite::cannot_register() const {
              : reason("the device does not support registration");
 }
 
+// AMD's: only devices of an xGMI hive give it.
+suite::reason suite::lacks_fine_grained_memory() const {
+  return device().fine_grained_memory.value_or(true)
+             ? reason()
+             : reason("the device has no fine-grained memory of its own");
+}
+
 template <typename T>
 void suite::free_at_end(T* memory, result<void> (runtime::driver::*how)(void*)) {
   at_end([this, memory, how] { EXPECT_THAT((gpu().*how)(memory), succeeds()); });

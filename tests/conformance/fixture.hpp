@@ -134,6 +134,7 @@ protected:
   [[nodiscard]] reason treats_pageable_as_pinned() const;
   [[nodiscard]] reason reaches_pageable() const;
   [[nodiscard]] reason cannot_register() const;
+  [[nodiscard]] reason lacks_fine_grained_memory() const;
 
   // Memory that lives to the end of the case.
   std::byte* device_memory(bytes_t size, int on = 0);

@@ -130,7 +130,6 @@ TEST_P(registration_suite, pinned_memory_is_not_registered_too) {
 }
 
 TEST_P(registration_suite, device_memory_is_not_registered) {
-  BERTH_NEEDS(tolerated_by_hip());
   auto* memory = device_memory(size);
   EXPECT_FALSE(gpu().register_host(memory, size));
   EXPECT_EQ(must(gpu().classify(memory)).kind, memory_kind::device);

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -35,9 +36,11 @@ machine_spec one_gpu() {
   return spec;
 }
 
-// Never destroyed, as in a program: its poller's thread goes on.
+// Never destroyed, as in a program: its poller's thread goes on. The list is where leak detection
+// finds them.
 driver& new_driver() {
-  return *new driver(one_gpu());
+  static auto& made = *new std::vector<driver*>;
+  return *made.emplace_back(new driver(one_gpu()));
 }
 
 template <typename Args>
@@ -215,6 +218,97 @@ TEST_F(Sdma, ReportsAnAddressThatNoBufferHas) {
   EXPECT_EQ(data.memory.gpu_id, 77U);
 }
 
+std::size_t count_of(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+    ++count;
+  }
+  return count;
+}
+
+// Waits for the exception that a device raises when it hangs. Which device: 0 for none.
+std::uint32_t device_that_hangs(driver& in, std::uint32_t event) {
+  kfd::event_data data{};
+  data.event_id = event;
+  kfd::wait_events_args wait{.events_pointer = reinterpret_cast<std::uint64_t>(&data),
+                             .num_events = 1,
+                             .wait_for_all = 0,
+                             .timeout = 5000,
+                             .wait_result = 9};
+  EXPECT_EQ(call(in, kfd::call::wait_events, wait), 0);
+  return wait.wait_result == 0 ? data.hardware.gpu_id : 0;
+}
+
+std::uint32_t hang_event(driver& in) {
+  kfd::create_event_args made{};
+  made.event_type = static_cast<std::uint32_t>(kfd::event_type::hw_exception);
+  EXPECT_EQ(call(in, kfd::call::create_event, made), 0);
+  return made.event_id;
+}
+
+TEST_F(Sdma, StopsAtAnUnknownPacketAndNamesItOnce) {
+  testing::internal::CaptureStderr();
+  const auto event = hang_event(in_);
+  put({0x55});
+  put_timestamp(pointers_address + 64);
+  ring_doorbell();
+  EXPECT_EQ(device_that_hangs(in_, event), 77U);
+  EXPECT_EQ(word<std::uint64_t>(pointers_address + 8).load(), 0U);
+  EXPECT_EQ(word<std::uint64_t>(pointers_address + 64).load(), 0U) << "nothing behind it is done";
+  // The same in another process of the machine, so to speak: not named again.
+  auto& other = new_driver();
+  allocate(other, ring_address, ring_bytes, kfd::flag_gtt);
+  allocate(other, pointers_address, 4096, kfd::flag_gtt);
+  const auto other_event = hang_event(other);
+  *other.machine().word<std::uint32_t>(ring_address) = 0x55;
+  *other.machine().word<std::uint64_t>(pointers_address) = 4;
+  kfd::create_queue_args args{};
+  args.ring_base_address = ring_address;
+  args.ring_size = ring_bytes;
+  args.write_pointer_address = pointers_address;
+  args.read_pointer_address = pointers_address + 8;
+  args.gpu_id = 77;
+  args.queue_type = static_cast<std::uint32_t>(kfd::queue_type::sdma);
+  ASSERT_EQ(call(other, kfd::call::create_queue, args), 0);
+  EXPECT_EQ(device_that_hangs(other, other_event), 77U);
+  const auto said = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(count_of(said, "unknown SDMA packet, operation 85"), 1U) << said;
+}
+
+TEST(Aql, StopsAtAnUnknownPacketAndNamesIt) {
+  testing::internal::CaptureStderr();
+  auto& in = new_driver();
+  allocate(in, ring_address, ring_bytes, kfd::flag_gtt);
+  allocate(in, pointers_address, 4096, kfd::flag_gtt);
+  const auto event = hang_event(in);
+  kfd::create_queue_args args{};
+  args.ring_base_address = ring_address;
+  args.ring_size = ring_bytes;
+  args.write_pointer_address = pointers_address;
+  args.read_pointer_address = pointers_address + 8;
+  args.gpu_id = 77;
+  args.queue_type = static_cast<std::uint32_t>(kfd::queue_type::aql);
+  ASSERT_EQ(call(in, kfd::call::create_queue, args), 0);
+  *in.machine().word<std::uint16_t>(ring_address) = 9;  // no type of packet
+  std::atomic_ref(*in.machine().word<std::uint64_t>(pointers_address)).store(1);
+  EXPECT_EQ(device_that_hangs(in, event), 77U);
+  EXPECT_EQ(*in.machine().word<std::uint64_t>(pointers_address + 8), 0U);
+  const auto said = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(count_of(said, "unknown AQL packet, type 9"), 1U) << said;
+}
+
+TEST(Driver, RefusesAnUnknownCallAndNamesItOnce) {
+  testing::internal::CaptureStderr();
+  auto& in = new_driver();
+  std::uint64_t argument = 5;
+  for (int time = 0; time < 2; ++time) {
+    EXPECT_EQ(in.call(_IOC(_IOC_READ, kfd::ioctl_type, 125, sizeof(argument)), &argument), ENOTTY);
+  }
+  EXPECT_EQ(argument, 5U);
+  const auto said = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(count_of(said, "unknown call of the driver, number 125"), 1U) << said;
+}
+
 TEST(Driver, GivesNoMoreMemoryThanTheDeviceHas) {
   auto& in = new_driver();
   constexpr std::uint64_t half = std::uint64_t{512} << 20U;
@@ -246,6 +340,28 @@ TEST(Driver, RefusesWhatMakesNoSense) {
   kfd::create_queue_args no_ring{};
   no_ring.gpu_id = 77;
   EXPECT_EQ(call(in, kfd::call::create_queue, no_ring), EINVAL);
+  allocate(in, ring_address, ring_bytes, kfd::flag_gtt);
+  allocate(in, pointers_address, 4096, kfd::flag_gtt);
+  kfd::create_queue_args ring{};
+  ring.gpu_id = 77;
+  ring.ring_base_address = ring_address;
+  ring.write_pointer_address = pointers_address;
+  ring.read_pointer_address = pointers_address + 8;
+  ring.queue_type = static_cast<std::uint32_t>(kfd::queue_type::aql);
+  for (const std::uint32_t bytes : {0U, 32U, 192U, 4096U * 2}) {
+    ring.ring_size = bytes;
+    EXPECT_EQ(call(in, kfd::call::create_queue, ring), EINVAL) << bytes;
+  }
+  kfd::alloc_memory_args endless{.va_addr = 1 << 20,
+                                 .size = ~std::uint64_t{0},
+                                 .handle = 0,
+                                 .mmap_offset = 0,
+                                 .gpu_id = 77,
+                                 .flags = kfd::flag_vram};
+  EXPECT_EQ(call(in, kfd::call::alloc_memory, endless), ENOMEM);
+  kfd::svm_args too_many{};
+  too_many.nattr = 1;
+  EXPECT_EQ(call(in, kfd::call::svm, too_many), EINVAL);
   kfd::map_memory_args no_buffer{
       .handle = 5, .device_ids_pointer = 0, .n_devices = 1, .n_success = 0};
   EXPECT_EQ(call(in, kfd::call::map_memory, no_buffer), EINVAL);

@@ -97,18 +97,23 @@ INSTANTIATE_TEST_SUITE_P(Emulator, HipProgram, testing::ValuesIn(runs), [](const
 });
 
 // AMD's runtime has switches that take other paths through the driver.
-TEST(HipProgramVariant, SwitchesOfTheRuntime) {
+class RuntimeSwitch : public testing::TestWithParam<std::string_view> {};
+
+TEST_P(RuntimeSwitch, LeavesProgramsRight) {
   BERTH_REQUIRE_ROCM();
-  constexpr std::string_view switches[] = {
-      "HSA_ENABLE_SDMA=0",     "HSA_ENABLE_INTERRUPT=0", "AMD_DIRECT_DISPATCH=0",
-      "HIP_LAUNCH_BLOCKING=1", "GPU_MAX_HW_QUEUES=1",    "HSA_XNACK=1",
-      "AMD_SERIALIZE_COPY=3",
-  };
-  for (const auto setting : switches) {
-    const auto end = emulate({}, {"env", std::string(setting), program_path("hip_streams_events")});
-    EXPECT_EQ(end.status, 0) << setting << '\n' << end.out << end.err;
-  }
+  const auto end =
+      emulate({}, {"env", std::string(GetParam()), program_path("hip_streams_events")});
+  EXPECT_EQ(end.status, 0) << end.out << end.err;
 }
+
+INSTANTIATE_TEST_SUITE_P(Emulator, RuntimeSwitch,
+                         testing::Values("HSA_ENABLE_SDMA=0", "HSA_ENABLE_INTERRUPT=0",
+                                         "AMD_DIRECT_DISPATCH=0", "HIP_LAUNCH_BLOCKING=1",
+                                         "GPU_MAX_HW_QUEUES=1", "HSA_XNACK=1",
+                                         "AMD_SERIALIZE_COPY=3"),
+                         [](const auto& given) {
+                           return std::string(given.param.substr(0, given.param.find('=')));
+                         });
 
 // Allocations of device memory appear with at least the size that was asked for.
 TEST(HipProgramVariant, GroundTruthHasTheAllocations) {

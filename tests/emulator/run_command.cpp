@@ -8,9 +8,12 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdlib>
 #include <filesystem>
 
-#include "emulator/launch.hpp"
+#include <fmt/format.h>
+
+#include "emulator/rocm_libraries.hpp"
 
 namespace berth::test {
 namespace {
@@ -92,28 +95,38 @@ command_end run_command(const std::vector<std::string>& words, std::chrono::seco
 
 command_end emulate(const std::vector<std::string>& options,
                     const std::vector<std::string>& program, std::chrono::seconds limit) {
-  std::vector<std::string> words = {BERTH_EMULATE_COMMAND};
+  std::vector<std::string> words = {BERTH_COMMAND, "emulate"};
+  if (BERTH_SANITIZED) {
+    // AMD's runtime gives threads a signal stack of its own, which AddressSanitizer takes for its.
+    words.insert(words.begin(), {"env", sanitizer_options("use_sigaltstack=0")});
+  }
   words.insert(words.end(), options.begin(), options.end());
   words.emplace_back("--");
   words.insert(words.end(), program.begin(), program.end());
   return run_command(words, limit);
 }
 
+std::string sanitizer_options(const std::string& more) {
+  const char* const given = std::getenv("ASAN_OPTIONS");  // NOLINT(concurrency-mt-unsafe)
+  return fmt::format("ASAN_OPTIONS={}:{}", given != nullptr ? given : "", more);
+}
+
 std::string program_path(const std::string& name) {
-  return std::string(BERTH_EMULATOR_PROGRAMS) + "/" + name;
+  return fmt::format("{}/{}", BERTH_EMULATOR_PROGRAMS, name);
 }
 
 std::string missing_rocm() {
-  std::string text;
-  for (const auto& [file, package] : emulator::missing_rocm_libraries()) {
-    text += text.empty() ? "ROCm is absent: " : ", ";
-    text += package;
+  const auto folders = emulator::library_folders();
+  if (const auto missing = emulator::missing_rocm_libraries(folders); !missing.empty()) {
+    return "ROCm is absent: " + emulator::described(missing);
+  }
+  if (const auto untried = emulator::untried_hsa_runtime(folders); !untried.empty()) {
+    return "the emulator has not been tried with this ROCm: " + untried;
   }
   std::error_code ignored;
-  if (text.empty() && !std::filesystem::exists(program_path("hip_pinned_copy"), ignored)) {
-    text = "the HIP programs were not built: libamdhip64-dev is absent";
-  }
-  return text;
+  return std::filesystem::exists(program_path("hip_pinned_copy"), ignored)
+             ? ""
+             : "the HIP programs were not built: libamdhip64-dev is absent";
 }
 
 }  // namespace berth::test

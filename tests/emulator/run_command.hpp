@@ -19,15 +19,19 @@ inline constexpr std::chrono::seconds usual_limit{90};
 [[nodiscard]] command_end run_command(const std::vector<std::string>& words,
                                       std::chrono::seconds limit = usual_limit);
 
-// `emulate OPTIONS -- PROGRAM`, the command under test.
+// `berth emulate OPTIONS -- PROGRAM`
 [[nodiscard]] command_end emulate(const std::vector<std::string>& options,
                                   const std::vector<std::string>& program,
                                   std::chrono::seconds limit = usual_limit);
 
+// "ASAN_OPTIONS=...": those of this process and more.
+[[nodiscard]] std::string sanitizer_options(const std::string& more);
+
 // The path of one of the test programs.
 [[nodiscard]] std::string program_path(const std::string& name);
 
-// Why programs of ROCm cannot run here; empty if they can.
+// Why programs of ROCm are not tested here: packages are missing, or are of a release that was not
+// tried. Empty if they are.
 [[nodiscard]] std::string missing_rocm();
 
 }  // namespace berth::test

@@ -196,8 +196,10 @@ TEST_P(Topology, RocminfoShowsTheModel) {
 
 TEST_P(Topology, RocmSmiShowsTheModel) {
   BERTH_REQUIRE_ROCM();
-  const auto end = emulate(GetParam().options(), {"rocm-smi", "--showtopo"});
-  if (end.status == 2 && end.err.find("cannot be started") != std::string::npos) {
+  // A script: what its interpreter keeps to the end is no leak of ours.
+  const auto end = emulate(GetParam().options(),
+                           {"env", sanitizer_options("detect_leaks=0"), "rocm-smi", "--showtopo"});
+  if (end.status == 127) {
     GTEST_SKIP() << "rocm-smi is absent";
   }
   ASSERT_EQ(end.status, 0) << end.err;

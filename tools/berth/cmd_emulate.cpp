@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "emulator/launch.hpp"
+#include "emulator/rocm_libraries.hpp"
 #include "emulator/topology/plan.hpp"
 #include "machine/catalogue.hpp"
 
@@ -64,14 +65,9 @@ void say_what_runs(const streams& io, const emulator::machine_plan& plan) {
   io.err << fmt::format(
       "emulated device: {} (model {}). Device times follow the model; kernels do not run.\n",
       device_names(plan), plan.name);
-  const auto missing = emulator::missing_rocm_libraries();
+  const auto missing = emulator::missing_rocm_libraries(emulator::library_folders());
   if (!missing.empty()) {
-    std::vector<std::string> words;
-    words.reserve(missing.size());
-    for (const auto& [file, package] : missing) {
-      words.push_back(fmt::format("{} (Debian package {})", file, package));
-    }
-    io.err << fmt::format("note: not found here: {}\n", fmt::join(words, ", "));
+    io.err << fmt::format("note: not found here: {}\n", emulator::described(missing));
   }
   io.err.flush();
 }

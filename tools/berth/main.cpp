@@ -11,6 +11,7 @@
 #include "berth/version.hpp"
 #include "cli.hpp"
 #include "cmd_analyze.hpp"
+#include "cmd_emulate.hpp"
 #include "cmd_version.hpp"
 
 namespace {
@@ -25,8 +26,10 @@ constexpr auto footer =
 // What the parser fills; flags and words become the verbs' own types when a verb runs.
 struct verbs {
   berth::cli::analyze_options analyze;
+  berth::cli::emulate_options emulate;
   std::string format = "text";
   bool check = false;
+  bool list = false;
 
   [[nodiscard]] output_format chosen_format() const {
     return format == "json" ? output_format::json : output_format::text;
@@ -52,6 +55,35 @@ CLI::App* add_analyze(CLI::App& app, verbs& parsed) {
   verb->footer(std::string("Example:\n  berth analyze trace.json.gz\n"
                            "  berth analyze --format json --check rank*.json | jq .traces[].verdict"
                            "\n\n") +
+               footer);
+  return verb;
+}
+
+CLI::App* add_emulate(CLI::App& app, verbs& parsed) {
+  auto* const verb = app.add_subcommand(
+      "emulate",
+      "Run a program of AMD's ROCm on an emulated machine: memory and copies, no kernels");
+  verb->add_option("--machine", parsed.emulate.machine,
+                   "A model's name or a machine file (default: mi210)")
+      ->type_name("MODEL");
+  verb->add_option("--gpus", parsed.emulate.gpus, "How many GPUs (default: as the model says)")
+      ->type_name("N");
+  verb->add_option("--trace", parsed.emulate.trace,
+                   "Write each buffer and each packet to FILE, one JSON object a line")
+      ->type_name("FILE");
+  verb->add_option("--kernels", parsed.emulate.kernels,
+                   "A library with host functions of the names of the program's kernels")
+      ->type_name("FILE");
+  verb->add_option("--fault", parsed.emulate.faults,
+                   "Make something fail (docs/emulator.md lists what); may be repeated")
+      ->allow_extra_args(false)
+      ->type_name("FAULT");
+  verb->add_flag("--list", parsed.list, "List the models that can be emulated");
+  verb->add_option("PROGRAM", parsed.emulate.program, "The program and its arguments, behind --");
+  verb->footer(std::string("Example:\n  berth emulate --machine mi210 --gpus 2 -- rocminfo\n"
+                           "  berth emulate --trace copies.jsonl -- ./my_hip_program --size 64\n\n"
+                           "Exit status: the program's own; 2 and 3 as below where it did not "
+                           "start.\n") +
                footer);
   return verb;
 }
@@ -89,6 +121,7 @@ int run(int argc, char** argv) {
   app.footer(std::string("berth VERB --help tells more of a verb.\n\n") + footer);
   verbs parsed;
   const auto* const analyze = add_analyze(app, parsed);
+  const auto* const emulate = add_emulate(app, parsed);
   const auto* const version = add_version(app, parsed);
   try {
     app.parse(argc, argv);
@@ -102,6 +135,11 @@ int run(int argc, char** argv) {
     parsed.analyze.check =
         parsed.check ? berth::cli::analyze_check::on : berth::cli::analyze_check::off;
     return static_cast<int>(run_analyze(parsed.analyze, io));
+  }
+  if (emulate->parsed()) {
+    parsed.emulate.action =
+        parsed.list ? berth::cli::emulate_action::list_models : berth::cli::emulate_action::run;
+    return run_emulate(parsed.emulate, io);
   }
   if (version->parsed()) {
     return static_cast<int>(run_version({.format = parsed.chosen_format()}, io));

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <optional>
@@ -14,6 +15,7 @@
 #include <string>
 
 #include "emulator/preload/aql_queue.hpp"
+#include "emulator/preload/hsa_abi.hpp"
 #include "emulator/preload/kfd_abi.hpp"
 #include "emulator/preload/memory_calls.hpp"
 #include "emulator/preload/sdma_queue.hpp"
@@ -47,7 +49,8 @@ int create_queue(driver& in, kfd::create_queue_args& args) {
   const auto gpu = gpu_index(in, args.gpu_id);
   const auto type = static_cast<kfd::queue_type>(args.queue_type);
   const auto words = words_of(in, args);
-  if (!gpu || !words.ring || words.ring->available < args.ring_size || args.ring_size == 0 ||
+  if (!gpu || !words.ring || words.ring->available < args.ring_size ||
+      args.ring_size < hsa::aql_packet_bytes || !std::has_single_bit(args.ring_size) ||
       words.write == nullptr || words.read == nullptr || type == kfd::queue_type::compute ||
       type > kfd::queue_type::sdma_xgmi) {
     return EINVAL;
@@ -235,6 +238,9 @@ int svm_with(driver& in, void* argument, std::size_t bytes) {
     return EINVAL;
   }
   auto& args = *static_cast<kfd::svm_args*>(argument);
+  if ((bytes - sizeof(args)) / sizeof(kfd::svm_attribute_value) < args.nattr) {
+    return EINVAL;
+  }
   auto* const first = static_cast<char*>(argument) + sizeof(args);
   return svm(in, args, {reinterpret_cast<kfd::svm_attribute_value*>(first), args.nattr});
 }

@@ -143,14 +143,14 @@ bool memory_file::charge(std::uint32_t gpu, std::uint64_t bytes, std::uint64_t l
   for (const auto& slot : ledger_->slots) {
     used += slot.pid != 0 ? slot.used[gpu] : 0;
   }
-  if (used + bytes > limit) {
+  if (bytes > limit || used > limit - bytes) {
     clear_dead_slots();
     used = 0;
     for (const auto& slot : ledger_->slots) {
       used += slot.pid != 0 ? slot.used[gpu] : 0;
     }
   }
-  if (used + bytes > limit) {
+  if (bytes > limit || used > limit - bytes) {
     return false;
   }
   ledger_->slots[slot_].used[gpu] += bytes;

@@ -22,20 +22,20 @@ struct pace {
   microseconds quiet_for;
   microseconds sleep;
 };
-constexpr std::array<pace, 5> paces = {{
+constexpr std::array<pace, 4> paces = {{
     {microseconds(200), microseconds(0)},
     {microseconds(2'000), microseconds(30)},
     {microseconds(50'000), microseconds(200)},
     {microseconds(500'000), microseconds(1'000)},
-    {microseconds::max(), microseconds(4'000)},
 }};
+constexpr auto longest_sleep = microseconds(4'000);
 // While a queue waits for something that only memory shows.
 constexpr auto longest_wait = microseconds(500);
 
 microseconds sleep_after(clock_type::duration quiet, step_outcome outcome) {
   const auto* const fitting = std::find_if(paces.begin(), paces.end(),
                                            [&](const pace& one) { return quiet < one.quiet_for; });
-  const auto sleep = fitting == paces.end() ? paces.back().sleep : fitting->sleep;
+  const auto sleep = fitting == paces.end() ? longest_sleep : fitting->sleep;
   return outcome == step_outcome::waiting ? std::min(sleep, longest_wait) : sleep;
 }
 

@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "emulator/preload/system.hpp"
+#include "emulator/tried_rocm.hpp"
 
 namespace berth::emulator {
 namespace {
@@ -44,13 +45,9 @@ bool same_file(const struct stat& a, const struct stat& b) noexcept {
   return a.st_ino == b.st_ino && a.st_dev == b.st_dev && a.st_ino != 0;
 }
 
-// Of ROCm's releases those that have run on the emulator, by the file of the HSA runtime.
-constexpr std::array<std::string_view, 1> tried_runtimes = {"libhsa-runtime64.so.1.5.0"};
-
 int warn_of_untried(dl_phdr_info* object, std::size_t, void*) {
-  constexpr std::string_view stem = "libhsa-runtime64.so";
   const std::string_view path = object->dlpi_name != nullptr ? object->dlpi_name : "";
-  if (path.find(stem) == std::string_view::npos) {
+  if (path.find(hsa_runtime_stem) == std::string_view::npos) {
     return 0;
   }
   std::array<char, PATH_MAX> resolved{};
@@ -58,13 +55,10 @@ int warn_of_untried(dl_phdr_info* object, std::size_t, void*) {
   const std::string_view target =
       length > 0 ? std::string_view(resolved.data(), static_cast<std::size_t>(length)) : path;
   const auto file = target.substr(target.rfind('/') + 1);
-  for (const auto tried : tried_runtimes) {
-    if (file == tried) {
-      return 1;
-    }
+  if (!is_tried(file)) {
+    say("this ROCm (" + std::string(file) + ") has not been tried; " +
+        std::string(tried_hsa_runtimes.front()) + " has");
   }
-  say("this ROCm (" + std::string(file) + ") has not been tried; " +
-      std::string(tried_runtimes.front()) + " has");
   return 1;
 }
 

@@ -73,6 +73,9 @@ result<void> hip_driver::prepare_kernels(int device) {
 
 result<void> hip_driver::launch(const kernel_request& request, stream_handle stream,
                                 launch_shape shape) {
+  if (stream == per_thread_stream && !info_.capabilities.has(capability::per_thread_stream)) {
+    return lacking("per_thread_stream");
+  }
   const auto device = current_device();
   if (!device) {
     return device.error();

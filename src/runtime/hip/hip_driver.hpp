@@ -15,6 +15,7 @@
 #include "runtime/hip/abi.hpp"
 #include "runtime/hip/devices.hpp"
 #include "runtime/hip/kernels.hpp"
+#include "runtime/hip/registrations.hpp"
 #include "runtime/status.hpp"
 
 namespace berth::runtime::hip {
@@ -225,6 +226,7 @@ private:
 
   memory_shortage device_shortage(int device, bytes_t requested);
   void read_range(const void* memory, pointer_info& info) const;
+  result<void> enter_registration(void* memory, bytes_t bytes);
   result<int> device_of(memory_location where) const;
   status create_raw_stream(stream_t& stream, const stream_options& options) const;
   result<void> checked_pair(const char* operation, int device, int peer) const;
@@ -254,6 +256,7 @@ private:
   void* const library_;
   const linker with_;
   std::vector<device_kernels> kernels_;
+  registrations registered_;
 };
 
 }  // namespace berth::runtime::hip

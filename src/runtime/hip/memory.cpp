@@ -3,6 +3,8 @@
 #include <optional>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "runtime/hip/decode.hpp"
 #include "runtime/hip/hip_driver.hpp"
 #include "runtime/numa_policy.hpp"
@@ -82,35 +84,92 @@ result<void> hip_driver::register_host(void* memory, bytes_t bytes,
   if (!is_device(options.device)) {
     return device_out_of_range(options.device, devices_.size());
   }
+  if (auto entered = enter_registration(memory, bytes); !entered) {
+    return entered;
+  }
   const device_guard guard(calls_, options.device);
   status answer = guard.failed();
   if (answer == code::success) {
     answer = calls_.hipHostRegister(memory, bytes, register_flags(options));
   }
+  if (answer == code::success) {
+    registered_.hold(memory);
+    return {};
+  }
+  registered_.remove(memory);
   if (answer == code::out_of_memory) {
     forget_last_error(calls_, answer);
     return failed_allocation("hipHostRegister", calls_.hipGetErrorName(answer), answer,
                              host_shortage(bytes));
   }
-  return done("hipHostRegister", answer);
+  return failure("hipHostRegister", answer);
+}
+
+// Refuses what HIP would register all the same: see registrations.hpp. Of memory that others have
+// page-locked it sees what the first or the last byte lies in.
+result<void> hip_driver::enter_registration(void* memory, bytes_t bytes) {
+  for (const auto offset : {bytes_t{0}, bytes - 1}) {
+    const auto known = classify(static_cast<std::byte*>(memory) + offset);
+    if (!known) {
+      return known.error();
+    }
+    if (known->kind == memory_kind::pageable || known->kind == memory_kind::unknown) {
+      continue;
+    }
+    return error(
+        known->kind == memory_kind::device ? errc::gpu_invalid_value : errc::gpu_already_registered,
+        fmt::format("byte {} of {} lies in {} memory", offset, bytes, to_string(known->kind)),
+        "register_host");
+  }
+  while (const auto other = registered_.enter(memory, bytes)) {
+    void* const start = reinterpret_cast<void*>(other->start);  // NOLINT(performance-no-int-to-ptr)
+    const auto known = classify(start);
+    if (other->phase != registration_phase::held || !known ||
+        known->kind != memory_kind::pageable) {
+      return error(errc::gpu_already_registered,
+                   fmt::format("{} bytes at {} are registered already", other->bytes, start),
+                   "register_host");
+    }
+    registered_.remove(start);  // the program has unregistered it behind our back
+  }
+  return {};
 }
 
 result<void> hip_driver::unregister_host(void* memory) {
-  return done("hipHostUnregister", calls_.hipHostUnregister(memory));
+  if (!registered_.take(memory)) {
+    return error(errc::gpu_not_registered, "no range that this driver has registered starts here",
+                 "unregister_host");
+  }
+  if (const auto known = classify(memory); known && known->kind == memory_kind::pageable) {
+    registered_.remove(memory);
+    return error(errc::gpu_not_registered, "the program has unregistered it itself",
+                 "unregister_host");
+  }
+  const status answer = calls_.hipHostUnregister(memory);
+  if (answer != code::success) {
+    registered_.hold(memory);
+    return failure("hipHostUnregister", answer);
+  }
+  registered_.remove(memory);
+  return {};
 }
 
+// HIP would also give the address of device memory, as if it were the host's.
 result<void*> hip_driver::device_address(void* host_memory) {
-  void* address = nullptr;
-  const status answer = calls_.hipHostGetDevicePointer(&address, host_memory, 0);
-  if (answer == code::success) {
-    return address;
-  }
-  error failed = failure("hipHostGetDevicePointer", answer);
   const auto known = classify(host_memory);
-  if (known && known->kind == memory_kind::managed) {
+  if (!known) {
+    return known.error();
+  }
+  if (known->kind == memory_kind::managed) {
     return host_memory;
   }
-  return failed;
+  if (known->kind == memory_kind::device) {
+    return error(errc::gpu_invalid_value, "device memory has no host address", "device_address");
+  }
+  void* address = nullptr;
+  const status answer = calls_.hipHostGetDevicePointer(&address, host_memory, 0);
+  return answer == code::success ? result<void*>(address)
+                                 : failure("hipHostGetDevicePointer", answer);
 }
 
 result<pointer_info> hip_driver::classify(const void* memory) {
@@ -182,9 +241,13 @@ void hip_driver::read_range(const void* memory, pointer_info& info) const {
     forget_last_error(calls_, answer);
     return;
   }
+  // HIP 5.2 tells the size of registered memory but not its start.
   if (base != nullptr) {
     info.base = base;
     info.bytes = bytes;
+  } else if (const auto own = registered_.find(memory)) {
+    info.base = reinterpret_cast<void*>(own->start);  // NOLINT(performance-no-int-to-ptr)
+    info.bytes = own->bytes;
   }
 }
 

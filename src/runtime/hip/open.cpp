@@ -13,8 +13,10 @@ namespace berth::runtime::hip {
 namespace {
 
 constexpr runtime_version oldest_version{5, 0, 0};  // attribute numbers are stable since
+// HIP 5.2 ends the process for a kernel in the per-thread stream; seen on an emulated device.
+constexpr runtime_version first_with_per_thread_kernels{5, 3, 0};
 
-capability_set capabilities_of(const api& calls) {
+capability_set capabilities_of(const api& calls, const runtime_version& version) {
   capability_set found;
   const auto add = [&found](capability which, auto... needed) {
     if (((needed != nullptr) && ...)) {
@@ -38,7 +40,9 @@ capability_set capabilities_of(const api& calls) {
   if (calls.hipLaunchHostFunc != nullptr || calls.hipStreamAddCallback != nullptr) {
     found.add(capability::host_callback);
   }
-  found.add(capability::per_thread_stream);
+  if (!(version < first_with_per_thread_kernels)) {
+    found.add(capability::per_thread_stream);
+  }
   found.add(capability::host_coherence);
   found.add(capability::host_numa);
   found.add(capability::system_release);
@@ -105,7 +109,7 @@ result<std::shared_ptr<driver>> open_driver(const linker& with, candidate& seen)
                .version = *version,
                .library = loaded->path,
                .timing = provenance::measured,
-               .capabilities = capabilities_of(made.calls),
+               .capabilities = capabilities_of(made.calls, *version),
                .missing_symbols = std::move(loaded->missing)};
   return std::shared_ptr<driver>(std::make_shared<hip_driver>(std::move(made)));
 }

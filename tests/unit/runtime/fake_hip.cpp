@@ -181,7 +181,7 @@ static status hipPointerGetAttributes(pointer_attributes* info, const void* memo
   return code::success;
 }
 static status hipMemGetAddressRange(void** base, std::size_t* bytes, void* memory) {
-  *base = memory;
+  *base = state->tells_base ? memory : nullptr;
   *bytes = 64;
   return noted("hipMemGetAddressRange");
 }

@@ -23,6 +23,7 @@ struct fake_hip {
   std::map<std::string, int> next_status;  // of a call, once
   std::vector<std::string> log;            // calls with the arguments that matter
   std::size_t free_bytes = 1000;
+  bool tells_base = true;  // hipMemGetAddressRange
 
   fake_hip();
   ~fake_hip();

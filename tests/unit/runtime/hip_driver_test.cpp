@@ -2,8 +2,11 @@
 // The HIP driver over a HIP runtime of the test's making, in the shape of each major version.
 #include "runtime/hip/driver.hpp"
 
+#include <algorithm>
+#include <array>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -117,6 +120,103 @@ TEST_F(hip_driver, allocates_on_the_device_asked_for_and_leaves_the_current_one)
   EXPECT_THAT(runtime.log, Contains("hipMalloc 128 bytes, flags 0x0, device 1"));
   EXPECT_EQ(runtime.current, 0);
   EXPECT_TRUE(opened.free_device(*memory));
+}
+
+// HIP registers twice, and ends the process for an address that is no start: the driver asks
+// itself.
+TEST_F(hip_driver, registers_no_part_of_memory_twice) {
+  driver& opened = open();
+  std::array<std::byte, 100> memory{};
+  ASSERT_TRUE(opened.register_host(memory.data() + 20, 40, {}));
+  for (const auto& [start, length] : {std::pair{20, 40}, {0, 21}, {59, 1}, {30, 10}, {0, 100}}) {
+    runtime.pointers[memory.data() + 20] = 1;  // as HIP knows it now
+    const auto again = opened.register_host(memory.data() + start, bytes_t(length), {});
+    ASSERT_FALSE(again) << start;
+    EXPECT_EQ(again.error().code(), errc::gpu_already_registered) << start;
+  }
+  EXPECT_TRUE(opened.register_host(memory.data(), 20, {}));
+  EXPECT_TRUE(opened.register_host(memory.data() + 60, 40, {}));
+  EXPECT_EQ(
+      std::count(runtime.log.begin(), runtime.log.end(), "hipHostRegister 40 bytes, flags 0x3"), 2);
+}
+
+TEST_F(hip_driver, registers_nothing_that_is_page_locked_or_of_the_device) {
+  driver& opened = open();
+  std::array<std::byte, 100> memory{};
+  constexpr int host = 1;
+  constexpr int device = 2;
+  runtime.pointers = {{memory.data() + 99, host}};
+  EXPECT_EQ(opened.register_host(memory.data(), 100, {}).error().code(),
+            errc::gpu_already_registered);
+  runtime.pointers = {{memory.data(), device}};
+  EXPECT_EQ(opened.register_host(memory.data(), 100, {}).error().code(), errc::gpu_invalid_value);
+  EXPECT_THAT(runtime.log, Not(Contains(HasSubstr("hipHostRegister"))));
+}
+
+TEST_F(hip_driver, unregisters_only_the_starts_of_what_it_has_registered) {
+  driver& opened = open();
+  std::array<std::byte, 100> memory{};
+  runtime.version = 50221153;
+  EXPECT_EQ(opened.unregister_host(memory.data()).error().code(), errc::gpu_not_registered);
+  ASSERT_TRUE(opened.register_host(memory.data(), 100, {}));
+  runtime.pointers[memory.data()] = 1;
+  EXPECT_EQ(opened.unregister_host(memory.data() + 8).error().code(), errc::gpu_not_registered);
+  EXPECT_THAT(runtime.log, Not(Contains("hipHostUnregister")));
+  runtime.next_status["hipHostUnregister"] = hip::code::unknown;
+  EXPECT_FALSE(opened.unregister_host(memory.data()));
+  EXPECT_TRUE(opened.unregister_host(memory.data())) << "after a failure it is still registered";
+  EXPECT_EQ(opened.unregister_host(memory.data()).error().code(), errc::gpu_not_registered);
+}
+
+TEST_F(hip_driver, notices_what_the_program_has_unregistered_itself) {
+  driver& opened = open();
+  std::array<std::byte, 100> memory{};
+  ASSERT_TRUE(opened.register_host(memory.data(), 100, {}));
+  // Here HIP knows it no more.
+  EXPECT_TRUE(opened.register_host(memory.data() + 50, 10, {}));
+  EXPECT_EQ(opened.unregister_host(memory.data()).error().code(), errc::gpu_not_registered);
+  EXPECT_EQ(opened.unregister_host(memory.data() + 50).error().code(), errc::gpu_not_registered);
+  EXPECT_THAT(runtime.log, Not(Contains("hipHostUnregister")));
+}
+
+TEST_F(hip_driver, a_failed_registration_leaves_the_range_free) {
+  driver& opened = open();
+  std::array<std::byte, 100> memory{};
+  runtime.next_status["hipHostRegister"] = hip::code::out_of_memory;
+  EXPECT_EQ(opened.register_host(memory.data(), 100, {}).error().code(), errc::gpu_out_of_memory);
+  EXPECT_TRUE(opened.register_host(memory.data(), 100, {}));
+}
+
+TEST_F(hip_driver, knows_the_start_of_registered_memory_where_hip_does_not_tell) {
+  runtime.tells_base = false;
+  driver& opened = open();
+  std::array<std::byte, 100> memory{};
+  ASSERT_TRUE(opened.register_host(memory.data(), 100, {}));
+  runtime.pointers = {{memory.data() + 7, 1}};
+  const auto known = opened.classify(memory.data() + 7);
+  ASSERT_TRUE(known);
+  EXPECT_EQ(known->base, memory.data());
+  EXPECT_EQ(known->bytes, 100U);
+}
+
+TEST_F(hip_driver, gives_no_device_address_of_device_memory) {
+  driver& opened = open();
+  int place = 0;
+  runtime.pointers = {{&place, 2}};
+  EXPECT_EQ(opened.device_address(&place).error().code(), errc::gpu_invalid_value);
+  runtime.pointers = {{&place, 1}};
+  EXPECT_EQ(opened.device_address(&place).value(), &place);
+}
+
+TEST_F(hip_driver, of_hip_5_2_runs_no_kernel_in_the_per_thread_stream) {
+  runtime.version = 50221153;
+  driver& old = open();
+  EXPECT_FALSE(old.info().capabilities.has(capability::per_thread_stream));
+  EXPECT_EQ(old.launch(kernel_copy{}, per_thread_stream, {}).error().code(),
+            errc::gpu_not_supported);
+  EXPECT_THAT(runtime.log, IsEmpty());
+  runtime.version = 50322062;
+  EXPECT_TRUE(open().info().capabilities.has(capability::per_thread_stream));
 }
 
 TEST_F(hip_driver, out_of_memory_carries_the_amounts_of_that_device) {
