@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <limits>
+#include <sstream>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -164,7 +166,7 @@ std::string to_json(const copy_profile& profile) {
 
 result<copy_profile> parse_copy_profile(std::string_view text, std::string_view where) {
   const json all = json::parse(text, nullptr, false);
-  if (!all.is_object() || all.value("format", "") != schema_name) {
+  if (!all.is_object() || !all.contains("format") || all["format"] != schema_name) {
     return malformed(where, "this is no copy profile");
   }
   if (!all.contains("schema") || all["schema"] != schema) {
@@ -208,28 +210,32 @@ std::optional<std::string> profile_path(std::string_view key) {
 
 std::optional<copy_profile> load_profile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (!file || text.empty()) {
+  std::ostringstream text;
+  // The stream sets its state where the iterators would throw: for a folder, for one.
+  if (!file || !(text << file.rdbuf())) {
     return std::nullopt;
   }
-  auto profile = parse_copy_profile(text, path);
+  auto profile = parse_copy_profile(text.str(), path);
   return profile ? std::optional(std::move(*profile)) : std::nullopt;
 }
 
 bool save_profile(const std::string& path, const copy_profile& profile) noexcept {
   try {
+    const auto text = to_json(profile);
     const std::filesystem::path target(path);
     std::filesystem::create_directories(target.parent_path());
-    const auto draft = fmt::format("{}.{}", path, getpid());
-    {
-      std::ofstream file(draft, std::ios::binary | std::ios::trunc);
-      file << to_json(profile);
-      if (!file.flush()) {
-        return false;
-      }
+    std::string draft = path + ".XXXXXX";
+    const int file = mkstemp(draft.data());
+    if (file < 0) {
+      return false;
     }
-    std::filesystem::rename(draft, target);
-    return true;
+    const auto wrote = write(file, text.data(), text.size());
+    const bool whole = close(file) == 0 && wrote == static_cast<ssize_t>(text.size());
+    if (whole && std::rename(draft.c_str(), path.c_str()) == 0) {
+      return true;
+    }
+    unlink(draft.c_str());
+    return false;
   } catch (...) {
     return false;
   }

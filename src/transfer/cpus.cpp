@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdint>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <thread>
 
 #include <fmt/format.h>
@@ -16,8 +18,8 @@ namespace {
 
 constexpr int most_cpus = 4096;
 
-std::optional<int> parse_number(std::string_view text) {
-  int value = 0;
+std::optional<std::int64_t> parse_number(std::string_view text) {
+  std::int64_t value = 0;
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (failure != std::errc{} || end != text.data() + text.size() || value < 0) {
     return std::nullopt;
@@ -97,8 +99,8 @@ std::optional<std::vector<int>> parse_cpu_list(std::string_view text) {
     if (!first || !last || *last < *first || *last >= most_cpus) {
       return std::nullopt;
     }
-    for (int cpu = *first; cpu <= *last; ++cpu) {
-      cpus.push_back(cpu);
+    for (auto cpu = *first; cpu <= *last; ++cpu) {
+      cpus.push_back(static_cast<int>(cpu));
     }
   }
   std::sort(cpus.begin(), cpus.end());
@@ -117,7 +119,8 @@ std::optional<unsigned> parse_cpu_quota(std::string_view cpu_max) {
   if (!quota || !period || *period == 0) {
     return std::nullopt;
   }
-  return static_cast<unsigned>(std::max(1, (*quota + *period - 1) / *period));
+  const auto whole = *quota / *period + (*quota % *period > 0 ? 1 : 0);
+  return static_cast<unsigned>(std::clamp<std::int64_t>(whole, 1, std::numeric_limits<unsigned>::max()));
 }
 
 usable_cpus find_usable_cpus(std::optional<int> numa_node) {

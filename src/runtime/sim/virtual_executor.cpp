@@ -79,7 +79,8 @@ bool virtual_executor::wait_until(const std::function<bool()>& done) {
     const bool runs_elsewhere = std::any_of(agents_.begin(), agents_.end(),
                                             [](const auto& one) { return one->running; });
     if (!runs_elsewhere) {
-      return false;
+      held.unlock();
+      return done();  // the last that happened may have been it, on another thread
     }
     of_.changed().wait_for(held, std::chrono::milliseconds(1));
   }

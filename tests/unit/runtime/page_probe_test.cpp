@@ -101,7 +101,7 @@ private:
 
 // Why look() cannot tell pages apart here; empty where it can.
 std::string why_no_pagemap() {
-  const int file = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+  const int file = ::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
   if (file < 0) {
     return "/proc/self/pagemap cannot be read here: all pages count as resident";
   }
@@ -119,7 +119,7 @@ std::string why_no_populate() {
   return {};
 }
 
-class PageProbe : public testing::Test {
+class PageProbe : public ::testing::Test {
 protected:
   void SetUp() override {
     if (const auto why = why_no_pagemap(); !why.empty()) {

@@ -277,18 +277,22 @@ TEST(Plan, BlocksFitIntoTheRingAtLeastTwice) {
 
 // Whatever the facts: a staged plan can be carried out, any other needs nothing of the ring.
 RC_GTEST_PROP(Plan, IsSoundWhateverTheFacts, ()) {
-  auto facts = copy_between(*rc::gen::elementOf(all_kinds), *rc::gen::elementOf(all_kinds),
-                            *rc::gen::inRange<bytes_t>(0, 80 * mib));
+  const auto bytes = *rc::gen::element<bytes_t>(0, 1, 1 * mib, 5 * mib, 40 * mib, 1 * gib) +
+                     *rc::gen::inRange<bytes_t>(0, 4 * mib);
+  auto facts = *rc::gen::weightedElement<copy_facts>(
+      {{2, upload(bytes)},
+       {2, download(bytes)},
+       {1, copy_between(*rc::gen::elementOf(all_kinds), *rc::gen::elementOf(all_kinds), bytes)}});
   facts.kept = *rc::gen::weightedElement<bool>({{4, false}, {1, true}});
   facts.host_reaches_device = *rc::gen::weightedElement<bool>({{4, false}, {1, true}});
   facts.capturing = *rc::gen::weightedElement<bool>({{4, false}, {1, true}});
   facts.wants_kernel = *rc::gen::arbitrary<bool>();
   facts.host_pages = *rc::gen::elementOf(all_pages);
   const auto profile = nominal_profile(*rc::gen::inRange(0U, 40U));
-  const engine_means means{
-      .profile = *rc::gen::weightedElement<const copy_profile*>({{9, &profile}, {1, nullptr}}),
-      .threads = *rc::gen::inRange(0U, 40U),
-      .ring_bytes = *rc::gen::inRange<bytes_t>(2 * mib, 32 * mib)};
+  const bool ready = *rc::gen::weightedElement<bool>({{9, true}, {1, false}});
+  const engine_means means{.profile = ready ? &profile : nullptr,
+                           .threads = *rc::gen::inRange(0U, 40U),
+                           .ring_bytes = *rc::gen::element(2 * mib, 4 * mib, 8 * mib, 32 * mib)};
 
   const auto plan = decide(facts, means).plan;
   RC_ASSERT(plan.bytes == facts.bytes);
