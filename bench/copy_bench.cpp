@@ -47,8 +47,8 @@ using steady = std::chrono::steady_clock;
 
 struct settings {
   std::string runtime = "auto";
-  std::vector<bytes_t> sizes{4,        64 * kib, 256 * kib, 1 * mib,   2 * mib,  4 * mib,
-                             16 * mib, 64 * mib, 256 * mib, 1 * gib};
+  std::vector<bytes_t> sizes{4,       64 * kib, 256 * kib, 1 * mib,   2 * mib,
+                             4 * mib, 16 * mib, 64 * mib,  256 * mib, 1 * gib};
   std::vector<host_kind> kinds{host_kind::resident,    host_kind::fresh, host_kind::new_mapping,
                                host_kind::mapped_file, host_kind::kept,  host_kind::pinned};
   std::vector<direction> ways{direction::host_to_device, direction::device_to_host};
@@ -179,8 +179,10 @@ copy_engine engine_by_rule(const std::string& text, bench_machine& on) {
   if (parts.size() != 7) {
     usage("a rule is THREADS,FIRST,LARGEST,PIECE,STORES,RING,ALERT_US");
   }
-  const transfer::staging_rule rule{64 * kib, static_cast<unsigned>(std::stoul(parts[0])),
-                                    parse_size(parts[1]), parse_size(parts[2]),
+  const transfer::staging_rule rule{64 * kib,
+                                    static_cast<unsigned>(std::stoul(parts[0])),
+                                    parse_size(parts[1]),
+                                    parse_size(parts[2]),
                                     parse_size(parts[3]),
                                     transfer::parse_slot_store(parts[4]).value()};
   const auto path = transfer::profile_path(transfer::machine_key(on.gpu(), 0, rule.threads));
@@ -231,20 +233,22 @@ int run_rules(const settings& how, bench_machine& on) {
 void print(const measured& one) {
   const bytes_t bytes = one.what.bytes;
   const auto& s = one.engine.seconds;
-  fmt::print("{:>8}  {:<6} {:<12} {:>8.2f} {:>8.2f} {:>8.2f}   {:>5.2f} {:>6.2f}  {:>9.1f} us "
-             "[{:.1f}..{:.1f}, n {}]  {} t{} b{} fill {} link {} us{}\n",
-             size_words(bytes), one.what.way == direction::host_to_device ? "to GPU" : "back",
-             to_string(one.what.kind), one.engine.gb_per_s(bytes), one.runtime.gb_per_s(bytes),
-             one.pinned.gb_per_s(bytes), one.of_pinned(), one.of_runtime(), s.median * 1e6,
-             s.p5 * 1e6, s.p95 * 1e6, s.count, to_string(one.last.plan.path),
-             one.last.plan.threads, one.last.blocks, one.last.waiting_for_fill.count() / 1000,
-             one.last.waiting_for_link.count() / 1000,
-             one.wrong_bytes > 0 ? fmt::format("  WRONG BYTES: {}", one.wrong_bytes) : "");
+  fmt::print(
+      "{:>8}  {:<6} {:<12} {:>8.2f} {:>8.2f} {:>8.2f}   {:>5.2f} {:>6.2f}  {:>9.1f} us "
+      "[{:.1f}..{:.1f}, n {}]  {} t{} b{} fill {} link {} us{}\n",
+      size_words(bytes), one.what.way == direction::host_to_device ? "to GPU" : "back",
+      to_string(one.what.kind), one.engine.gb_per_s(bytes), one.runtime.gb_per_s(bytes),
+      one.pinned.gb_per_s(bytes), one.of_pinned(), one.of_runtime(), s.median * 1e6, s.p5 * 1e6,
+      s.p95 * 1e6, s.count, to_string(one.last.plan.path), one.last.plan.threads, one.last.blocks,
+      one.last.waiting_for_fill.count() / 1000, one.last.waiting_for_link.count() / 1000,
+      one.wrong_bytes > 0 ? fmt::format("  WRONG BYTES: {}", one.wrong_bytes) : "");
   std::fflush(stdout);
 }
 
 json to_json(const timed& one) {
-  return {{"median_s", one.seconds.median}, {"p5_s", one.seconds.p5}, {"p95_s", one.seconds.p95},
+  return {{"median_s", one.seconds.median},
+          {"p5_s", one.seconds.p5},
+          {"p95_s", one.seconds.p95},
           {"count", one.seconds.count}};
 }
 
@@ -323,9 +327,7 @@ json measure_beside_kernel(bench_machine& on, copy_engine& engine) {
   const auto kernel_time = [&] {
     on.gpu().record_event(start, stream).value();
     for (int i = 0; i < 100; ++i) {
-      on.gpu()
-          .launch(runtime::kernel_copy{scratch + half, scratch, half}, stream)
-          .value();
+      on.gpu().launch(runtime::kernel_copy{scratch + half, scratch, half}, stream).value();
     }
     on.gpu().record_event(end, stream).value();
     on.gpu().synchronize_event(end).value();

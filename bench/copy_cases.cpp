@@ -234,7 +234,8 @@ std::uint64_t bench_machine::check(copy_engine& engine, const case_of& what, hos
     gpu_->fill(device_, std::byte{0x5C}, what.bytes).value();
     engine.copy_and_wait(device_, host, what.bytes);
     gpu_->fill(counter_, std::byte{0}, sizeof *counter_).value();
-    gpu_->launch(runtime::kernel_verify{device_, whole, seed_, 0, counter_}, runtime::default_stream)
+    gpu_->launch(runtime::kernel_verify{device_, whole, seed_, 0, counter_},
+                 runtime::default_stream)
         .value();
     gpu_->copy(&wrong, counter_, sizeof wrong).value();
   } else {

@@ -5,9 +5,9 @@
 // own copy of the same buffers and a DMA from or to pinned memory alternate, each timed by the
 // steady clock from the call to the moment when the data is there on both sides; medians, 5th and
 // 95th percentiles. Buffers are touched before; fresh destinations and new mappings are made anew
-// for each copy, outside the timing. After each case the engine copies once more, into a destination
-// that held something else, and every byte is compared: by a kernel on the device, by threads on
-// the host.
+// for each copy, outside the timing. After each case the engine copies once more, into a
+// destination that held something else, and every byte is compared: by a kernel on the device, by
+// threads on the host.
 #pragma once
 
 #include <cstddef>
@@ -55,12 +55,8 @@ struct measured {
   timed pinned;
   copy_stats last;  // of the engine
   std::uint64_t wrong_bytes = 0;
-  [[nodiscard]] double of_pinned() const {
-    return pinned.seconds.median / engine.seconds.median;
-  }
-  [[nodiscard]] double of_runtime() const {
-    return runtime.seconds.median / engine.seconds.median;
-  }
+  [[nodiscard]] double of_pinned() const { return pinned.seconds.median / engine.seconds.median; }
+  [[nodiscard]] double of_runtime() const { return runtime.seconds.median / engine.seconds.median; }
 };
 
 // The GPU, and buffers of the largest size.

@@ -43,11 +43,11 @@ class ticket_state;
 
 /// How a copy is carried.
 enum class copy_path : std::uint8_t {
-  nothing,  ///< 0 bytes
-  runtime,  ///< the runtime's own copy of the same call
-  direct,   ///< one DMA: both ends are page-locked or device memory
-  kept,     ///< one DMA: the host end lies under keep()
-  kernel,   ///< compute units copy
+  nothing,          ///< 0 bytes
+  runtime,          ///< the runtime's own copy of the same call
+  direct,           ///< one DMA: both ends are page-locked or device memory
+  kept,             ///< one DMA: the host end lies under keep()
+  kernel,           ///< compute units copy
   staged_inline,    ///< through the ring by the calling thread alone
   staged_threaded,  ///< through the ring by several threads
 };
@@ -81,12 +81,12 @@ struct copy_plan {
   copy_reason reason = copy_reason::small;
   direction way = direction::unknown;
   bytes_t bytes = 0;
-  unsigned threads = 0;         ///< that fill or empty the ring, the caller included; 0: none
-  bytes_t first_block = 0;      ///< the first DMA; blocks grow from here
-  bytes_t largest_block = 0;    ///< and shrink again at the end
-  bytes_t piece = 0;            ///< what one thread copies at a time
-  bool populates = false;       ///< fresh destination pages are made present beforehand
-  bool reads_ahead = false;     ///< the source is a mapped file
+  unsigned threads = 0;       ///< that fill or empty the ring, the caller included; 0: none
+  bytes_t first_block = 0;    ///< the first DMA; blocks grow from here
+  bytes_t largest_block = 0;  ///< and shrink again at the end
+  bytes_t piece = 0;          ///< what one thread copies at a time
+  bool populates = false;     ///< fresh destination pages are made present beforehand
+  bool reads_ahead = false;   ///< the source is a mapped file
 };
 
 /// Where the time of a copy went. All times by the driver's clock.
@@ -150,10 +150,10 @@ private:
 
 /// Where the engine takes its plan from.
 enum class calibration : std::uint8_t {
-  cached,  ///< the saved profile of this machine, else measure once (at most 200 ms) and save it
-  fresh,   ///< measure now; save it
-  never,   ///< the saved profile, else leave all copies to the runtime
-  nominal, ///< the figures that berth ships; for tests and simulated machines
+  cached,   ///< the saved profile of this machine, else measure once (at most 200 ms) and save it
+  fresh,    ///< measure now; save it
+  never,    ///< the saved profile, else leave all copies to the runtime
+  nominal,  ///< the figures that berth ships; for tests and simulated machines
 };
 
 /// What a copy that stands still looks like to the watchdog.
@@ -165,8 +165,8 @@ struct stalled_copy {
 
 struct copy_engine_options {
   int device = 0;
-  /// Threads that copy, the caller included. 0: as the CPUs near the GPU, the process's affinity and
-  /// the cgroup allow.
+  /// Threads that copy, the caller included. 0: as the CPUs near the GPU, the process's affinity
+  /// and the cgroup allow.
   unsigned most_threads = 0;
   /// Page-locked memory of one ring. 0: what suits the last-level cache, at most 32 MiB.
   bytes_t ring_bytes = 0;
@@ -248,8 +248,8 @@ public:
     return try_copy_2d(what, stream, options).value();
   }
 
-  /// Many copies as one, in no order among themselves; their ranges must not overlap. Small ones are
-  /// packed: what costs is then their bytes, not their number.
+  /// Many copies as one, in no order among themselves; their ranges must not overlap. Small ones
+  /// are packed: what costs is then their bytes, not their number.
   [[nodiscard]] result<ticket> try_copy_batch(std::span<const copy_range> what,
                                               runtime::stream_handle stream,
                                               const copy_options& options = {});

@@ -91,8 +91,8 @@ struct kernel_scatter {
 };
 
 // The alternatives stand in the order of builtin_kernel.
-using kernel_request =
-    std::variant<kernel_copy, kernel_fill, kernel_touch, kernel_spin, kernel_verify, kernel_scatter>;
+using kernel_request = std::variant<kernel_copy, kernel_fill, kernel_touch, kernel_spin,
+                                    kernel_verify, kernel_scatter>;
 
 constexpr builtin_kernel kind_of(const kernel_request& request) noexcept {
   return static_cast<builtin_kernel>(request.index());

@@ -89,8 +89,9 @@ pages page_probe::look(const void* memory, bytes_t bytes, unsigned samples) cons
   unsigned fresh = 0;
   unsigned of_file = 0;
   for (unsigned sample = 0; sample < samples; ++sample) {
-    // Not the first page: allocators write a header there.
-    const std::uintptr_t address = first + (bytes - host_page) / samples * sample + host_page;
+    // Each at the end of its share, not at the start: allocators write a header into the first
+    // page.
+    const std::uintptr_t address = first + bytes / samples * (sample + 1) - 1;
     std::uint64_t entry = 0;
     const auto offset = static_cast<off_t>(address / host_page * sizeof entry);
     if (pread(pagemap_, &entry, sizeof entry, offset) != sizeof entry) {

@@ -87,8 +87,7 @@ public:
       if (!staged) {
         return staged.error();
       }
-      if (static_cast<double>(staged->count()) * least_gain >
-          static_cast<double>(plain->count())) {
+      if (static_cast<double>(staged->count()) * least_gain > static_cast<double>(plain->count())) {
         rule.threads = 0;
       }
     }

@@ -25,8 +25,8 @@ constexpr int schema = 1;
 constexpr std::string_view schema_name = "berth copy profile";
 constexpr unsigned most_threads = 1024;
 
-// Measured on H200 machines with 16 CPUs (docs/performance.md). Small copies want few threads, which
-// are quick to wake, and small blocks, so that link and threads overlap at all.
+// Measured on H200 machines with 16 CPUs (docs/performance.md). Small copies want few threads,
+// which are quick to wake, and small blocks, so that link and threads overlap at all.
 constexpr std::array nominal_to_device{
     staging_rule{1 * mib, 4, 128 * kib, 512 * kib, 64 * kib, slot_store::streaming},
     staging_rule{3 * mib, 8, 256 * kib, 1 * mib, 64 * kib, slot_store::streaming},
@@ -44,7 +44,9 @@ constexpr std::array nominal_to_host{
 constexpr unsigned few_threads = 3;
 constexpr std::array few_to_device{
     staging_rule{8 * mib, 2, 512 * kib, 2 * mib, 256 * kib, slot_store::streaming}};
-constexpr std::array few_to_host{staging_rule{8 * mib, 2, 512 * kib, 2 * mib, 256 * kib}};
+// To the host two threads are no faster than the runtime's one, but for middle sizes.
+constexpr std::array few_to_host{staging_rule{8 * mib, 2, 512 * kib, 2 * mib, 256 * kib},
+                                 staging_rule{24 * mib, 0, 0, 0, 0}};
 
 template <std::size_t Count>
 std::vector<staging_rule> limited(const std::array<staging_rule, Count>& rules, unsigned threads) {
@@ -102,9 +104,9 @@ result<std::vector<staging_rule>> rules_from(const json& list, std::string_view 
       return malformed(where, "a rule without known \"stores\"");
     }
     const staging_rule rule{
-        numbers[0],
-        static_cast<unsigned>(std::min<std::uint64_t>(numbers[1], most_threads + 1)), numbers[2],
-        numbers[3], numbers[4], *store};
+        numbers[0], static_cast<unsigned>(std::min<std::uint64_t>(numbers[1], most_threads + 1)),
+        numbers[2], numbers[3],
+        numbers[4], *store};
     if (!is_sound(rule) || (!rules.empty() && rules.back().from >= rule.from)) {
       return error(errc::input_out_of_range, "a rule whose numbers cannot be true",
                    std::string(where), "delete the file: it is measured anew");
@@ -115,8 +117,9 @@ result<std::vector<staging_rule>> rules_from(const json& list, std::string_view 
 }
 
 const staging_rule* find(const std::vector<staging_rule>& rules, bytes_t bytes) noexcept {
-  const auto after = std::upper_bound(rules.begin(), rules.end(), bytes,
-                                      [](bytes_t size, const auto& one) { return size < one.from; });
+  const auto after =
+      std::upper_bound(rules.begin(), rules.end(), bytes,
+                       [](bytes_t size, const auto& one) { return size < one.from; });
   return after == rules.begin() || std::prev(after)->threads == 0 ? nullptr : &*std::prev(after);
 }
 

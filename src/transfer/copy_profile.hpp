@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From which size on staging wins on a machine, and how it is best done there: what the plan goes by.
+// From which size on staging wins on a machine, and how it is best done there: what the plan goes
+// by.
 #pragma once
 
 #include <optional>

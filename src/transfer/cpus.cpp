@@ -120,7 +120,8 @@ std::optional<unsigned> parse_cpu_quota(std::string_view cpu_max) {
     return std::nullopt;
   }
   const auto whole = *quota / *period + (*quota % *period > 0 ? 1 : 0);
-  return static_cast<unsigned>(std::clamp<std::int64_t>(whole, 1, std::numeric_limits<unsigned>::max()));
+  return static_cast<unsigned>(
+      std::clamp<std::int64_t>(whole, 1, std::numeric_limits<unsigned>::max()));
 }
 
 usable_cpus find_usable_cpus(std::optional<int> numa_node) {

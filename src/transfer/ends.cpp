@@ -28,8 +28,8 @@ constexpr int advice_populate_write = 23;
 
 // Advice to the kernel about the pages of a range; failure changes nothing but speed.
 void advise_pages(const std::byte* memory, bytes_t bytes, int advice) noexcept {
-  const auto first = reinterpret_cast<std::uintptr_t>(memory) / runtime::host_page *
-                     runtime::host_page;
+  const auto first =
+      reinterpret_cast<std::uintptr_t>(memory) / runtime::host_page * runtime::host_page;
   const auto end = reinterpret_cast<std::uintptr_t>(memory) + bytes;
   // NOLINTNEXTLINE(performance-no-int-to-ptr): page arithmetic
   static_cast<void>(madvise(reinterpret_cast<void*>(first), end - first, advice));
@@ -258,8 +258,7 @@ void for_each_range(const std::vector<packed_range>& ranges, bytes_t offset, byt
 
 class scattered_host_side final : public host_side {
 public:
-  scattered_host_side(driver& gpu, packed_ranges ranges)
-      : gpu_(gpu), ranges_(std::move(ranges)) {}
+  scattered_host_side(driver& gpu, packed_ranges ranges) : gpu_(gpu), ranges_(std::move(ranges)) {}
   result<void> fill(std::span<std::byte> slot, bytes_t offset) override {
     for_each_range(*ranges_, offset, slot.size(),
                    [&](bytes_t place, const packed_range& one, bytes_t inside, bytes_t bytes) {
@@ -338,15 +337,15 @@ private:
     std::uint64_t count = 0;
     for_each_range(*ranges_, offset, slot.bytes.size(),
                    [&](bytes_t place, const packed_range& one, bytes_t inside, bytes_t part) {
-                     table[count++] = {.memory = one.device + inside, .place = place, .bytes = part};
+                     table[count++] = {
+                         .memory = one.device + inside, .place = place, .bytes = part};
                    });
     const auto* const device_table =
         reinterpret_cast<const runtime::scatter_entry*>(slot.device_scratch);
-    return gpu_.launch(runtime::kernel_scatter{.packed = slot.device_bytes,
-                                               .table = device_table,
-                                               .entries = count,
-                                               .way = way},
-                       stream);
+    return gpu_.launch(
+        runtime::kernel_scatter{
+            .packed = slot.device_bytes, .table = device_table, .entries = count, .way = way},
+        stream);
   }
 
   driver& gpu_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two ends of a staged copy. Both see the copy as one run of packed bytes, [0, n): the host side
-// moves a part of it into or out of a slot of the ring, by CPU; the device side queues the move
-// between a slot and the device.
+// The two ends of a staged copy. Both see the copy as one run of packed bytes, [0, n): the host
+// side moves a part of it into or out of a slot of the ring, by CPU; the device side queues the
+// move between a slot and the device.
 #pragma once
 
 #include <cstddef>

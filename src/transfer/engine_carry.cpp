@@ -20,9 +20,9 @@ constexpr std::chrono::milliseconds starvation{50};
 
 // A lane whose first DMA comes after all earlier work of the stream.
 //
-// A stream that stands still must not hold the last lane, or every other copy would stand still with
-// it. So the last one is taken only when the stream's earlier work has ended; until then the calling
-// thread waits, as it does in the runtime's own pageable copies. Null: none came in time.
+// A stream that stands still must not hold the last lane, or every other copy would stand still
+// with it. So the last one is taken only when the stream's earlier work has ended; until then the
+// calling thread waits, as it does in the runtime's own pageable copies. Null: none came in time.
 result<engine_state::lane*> engine_state::wait_for_lane(runtime::stream_handle stream,
                                                         bool& fenced) {
   refresh_lanes();
@@ -93,8 +93,7 @@ result<engine_state::ticket_pointer> engine_state::carry(staged_work work,
     }
   }
   auto ticket = std::make_shared<staged_ticket>(
-      work.plan, std::move(owners),
-      [home = shared_from_this()](const std::function<bool()>& done) {
+      work.plan, std::move(owners), [home = shared_from_this()](const std::function<bool()>& done) {
         return home->wait_until(done);
       });
   work.ticket = ticket;

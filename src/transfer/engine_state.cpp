@@ -77,7 +77,7 @@ result<void> engine_state::require_own_process(std::string_view call) const {
 }
 
 bool engine_state::is_small(bytes_t bytes, const copy_options& options) const noexcept {
-  return bytes < std::min<bytes_t>(small_below_.load(std::memory_order_relaxed), 1 * mib) &&
+  return bytes < small_below_.load(std::memory_order_relaxed) &&
          options.prefer == engine::unknown && options.expected == direction::unknown &&
          !kept_.any();
 }
@@ -140,9 +140,9 @@ result<engine_state::looked_at> engine_state::look(const copy_range& ends,
 result<void> engine_state::check_host_end(const copy_range& ends, direction way) const {
   const bool reads = way == direction::host_to_device;
   auto* const host = reads ? writable(ends.src) : writable(ends.dst);
-  const bool usable = runtime::is_mapped(host, ends.bytes) &&
-                      (reads ? runtime::is_readable(host, ends.bytes)
-                             : runtime::is_writable(host, ends.bytes));
+  const bool usable =
+      runtime::is_mapped(host, ends.bytes) &&
+      (reads ? runtime::is_readable(host, ends.bytes) : runtime::is_writable(host, ends.bytes));
   if (usable) {
     return {};
   }
@@ -302,8 +302,8 @@ result<engine_state::ticket_pointer> engine_state::track(copy_plan plan, stream_
   if (!event) {
     return event.error();
   }
-  auto ticket = std::make_shared<stream_ticket>(shared_from_this(), gpu(), *event, plan,
-                                                std::move(owners));
+  auto ticket =
+      std::make_shared<stream_ticket>(shared_from_this(), gpu(), *event, plan, std::move(owners));
   if (auto recorded = gpu().record_event(*event, stream); !recorded) {
     return recorded.error();
   }
@@ -329,7 +329,8 @@ result<engine_state::ticket_pointer> engine_state::launch_kernel(const copy_rang
     if (!known) {
       return known.error();
     }
-    return known->kind == memory_kind::device ? result<void*>(memory) : gpu().device_address(memory);
+    return known->kind == memory_kind::device ? result<void*>(memory)
+                                              : gpu().device_address(memory);
   };
   const auto dst = reach(ends.dst);
   if (!dst) {
@@ -449,8 +450,8 @@ result<engine_state::ticket_pointer> engine_state::copy_batch(std::span<const co
     static_cast<void>(prepare());
   }
   const bool may_pack = what.size() >= least_packed && !*capturing && !host_reaches_device_ &&
-                        setup_.load() == setup_phase::ready &&
-                        options.prefer == engine::unknown && profile_.known != provenance::unknown;
+                        setup_.load() == setup_phase::ready && options.prefer == engine::unknown &&
+                        profile_.known != provenance::unknown;
   std::vector<packed_range> to_device;
   std::vector<packed_range> to_host;
   std::vector<copy_range> others;
@@ -472,7 +473,8 @@ result<engine_state::ticket_pointer> engine_state::copy_batch(std::span<const co
     }
     const bool down = found->facts.way == direction::device_to_host;
     const bool up = found->facts.way == direction::host_to_device;
-    if ((up && is_pageable(found->facts.source)) || (down && is_pageable(found->facts.destination))) {
+    if ((up && is_pageable(found->facts.source)) ||
+        (down && is_pageable(found->facts.destination))) {
       auto& group = up ? to_device : to_host;
       group.push_back({.host = writable(up ? one.src : one.dst),
                        .device = writable(up ? one.dst : one.src),
@@ -493,8 +495,7 @@ result<engine_state::ticket_pointer> engine_state::copy_batch(std::span<const co
     return {};
   };
   for (auto* const group : {&to_device, &to_host}) {
-    const auto way =
-        group == &to_device ? direction::host_to_device : direction::device_to_host;
+    const auto way = group == &to_device ? direction::host_to_device : direction::device_to_host;
     for (const auto& one : *group) {
       bytes += one.bytes;
     }
@@ -521,8 +522,7 @@ result<engine_state::ticket_pointer> engine_state::copy_batch(std::span<const co
 }
 
 result<engine_state::ticket_pointer> engine_state::carry_packed(std::vector<packed_range> ranges,
-                                                                direction way,
-                                                                stream_handle stream,
+                                                                direction way, stream_handle stream,
                                                                 const copy_options& options) {
   bytes_t bytes = 0;
   for (auto& one : ranges) {
@@ -548,8 +548,9 @@ result<engine_state::ticket_pointer> engine_state::carry_packed(std::vector<pack
   std::vector<ticket_pointer> parts;
   for (const auto& one : *all) {
     const bool up = way == direction::host_to_device;
-    auto done = leave_to_runtime({up ? one.device : one.host, up ? one.host : one.device, one.bytes},
-                                 {.bytes = one.bytes}, stream, options, completion::host);
+    auto done =
+        leave_to_runtime({up ? one.device : one.host, up ? one.host : one.device, one.bytes},
+                         {.bytes = one.bytes}, stream, options, completion::host);
     if (!done) {
       return done.error();
     }
@@ -592,17 +593,17 @@ result<engine_state::ticket_pointer> engine_state::call_back(std::byte* device_m
   }
   const auto* const rule = profile_.rule_for(way, bytes);
   const auto& used = rule != nullptr ? *rule : callback_rule;
-  const unsigned threads = order == callback_order::sequential ? 1 : std::min(used.threads, threads_);
+  const unsigned threads =
+      order == callback_order::sequential ? 1 : std::min(used.threads, threads_);
   const bytes_t largest = std::min(used.largest_block, ring_bytes_ / 4);
-  const copy_plan plan{
-      .path = threads > 1 ? copy_path::staged_threaded : copy_path::staged_inline,
-      .reason = threads > 1 ? copy_reason::pageable : copy_reason::one_cpu,
-      .way = way,
-      .bytes = bytes,
-      .threads = threads,
-      .first_block = std::min(used.first_block, largest),
-      .largest_block = largest,
-      .piece = used.piece};
+  const copy_plan plan{.path = threads > 1 ? copy_path::staged_threaded : copy_path::staged_inline,
+                       .reason = threads > 1 ? copy_reason::pageable : copy_reason::one_cpu,
+                       .way = way,
+                       .bytes = bytes,
+                       .threads = threads,
+                       .first_block = std::min(used.first_block, largest),
+                       .largest_block = largest,
+                       .piece = used.piece};
   auto work = staged(plan, 1);
   work.host = std::move(host);
   work.device_end = linear_device(gpu(), device_memory);

@@ -32,6 +32,7 @@
 #include "transfer/plan.hpp"
 #include "transfer/ring.hpp"
 #include "transfer/staged_copy.hpp"
+#include "transfer/thread_executor.hpp"
 #include "transfer/ticket_state.hpp"
 
 namespace berth::transfer {
@@ -77,8 +78,16 @@ public:
   void adopt(runtime::event_handle event, end_owners owners) override;
 
 private:
-  enum class lane_phase : std::uint8_t { absent, making, free, taken, active, closing, settling,
-                                         cooling };
+  enum class lane_phase : std::uint8_t {
+    absent,
+    making,
+    free,
+    taken,
+    active,
+    closing,
+    settling,
+    cooling
+  };
   enum class setup_phase : std::uint8_t { not_begun, running, ready, failed };
   static constexpr unsigned most_lanes = 16;
 
@@ -96,11 +105,11 @@ private:
   // Sets up, makes another lane. False where there is nothing of that sort to do.
   bool background_work();
   void begin_set_up();
+  void choose_means();
   void set_up();
   void start_worker(unsigned index);
   [[nodiscard]] result<void> start_helpers();
-  [[nodiscard]] result<void> stage(const copy_range& ends, direction way,
-                                   const staging_rule& rule);
+  [[nodiscard]] result<void> stage(const copy_range& ends, direction way, const staging_rule& rule);
   // Whether the copy gains more from waiting for the set-up than that takes.
   [[nodiscard]] static bool is_worth_waiting(const copy_facts& facts) noexcept;
   void abandon_all() noexcept;
@@ -147,8 +156,8 @@ private:
                                              end_owners owners);
   void carry_in(lane& one, staged_work work, runtime::stream_handle stream);
   void order_remains(lane& one, runtime::stream_handle stream);
-  [[nodiscard]] result<ticket_pointer> carry_packed(std::vector<packed_range> ranges,
-                                                    direction way, runtime::stream_handle stream,
+  [[nodiscard]] result<ticket_pointer> carry_packed(std::vector<packed_range> ranges, direction way,
+                                                    runtime::stream_handle stream,
                                                     const copy_options& options);
   [[nodiscard]] staged_work staged(const copy_plan& plan, bytes_t granule) const;
   [[nodiscard]] result<void> require_own_process(std::string_view call) const;
@@ -159,10 +168,11 @@ private:
   const int process_;
   runtime::page_probe probe_;
   bool host_reaches_device_ = false;
+  // Written before setup_ says `ready`:
   unsigned threads_ = 1;  // the caller included
   bytes_t ring_bytes_ = 0;
 
-  std::unique_ptr<runtime::executor> own_executor_;
+  std::unique_ptr<thread_executor> own_executor_;  // null on the virtual clock
   runtime::executor* executor_ = nullptr;
   bool virtual_clock_ = false;
   // Of one worker alone: for which copies it has woken others.

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <fstream>
-#include <limits>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -35,10 +34,12 @@ constexpr bytes_t cache_share = 4;
 // all, and the caller begins to copy early.
 constexpr unsigned first_woken = 3;
 constexpr unsigned woken_by_each = 4;
-// The set-up takes about ten milliseconds. The runtimes copy a gigabyte in 70 to 140, and into fresh
-// pages in 700.
+// The set-up takes about ten milliseconds. The runtimes copy a gigabyte in 70 to 140, and into
+// fresh pages in 700.
 constexpr bytes_t worth_waiting = 512 * mib;
 constexpr bytes_t worth_waiting_if_fresh = 32 * mib;
+// Until the profile is there, smaller copies are not looked at.
+constexpr bytes_t small_unless_known = 1 * mib;
 // How long what makes progress may take to end, when the engine ends.
 constexpr std::chrono::seconds farewell{5};
 
@@ -62,37 +63,44 @@ bytes_t suitable_ring() {
 
 }  // namespace
 
-engine_state::engine_state(std::shared_ptr<memory::context_state> home,
-                           copy_engine_options options)
+engine_state::engine_state(std::shared_ptr<memory::context_state> home, copy_engine_options options)
     : home_(std::move(home)),
       options_(std::move(options)),
       process_(getpid()),
-      small_below_(std::numeric_limits<bytes_t>::max()),
+      small_below_(small_unless_known),
       kept_(*home_) {
   const auto& device = gpu().devices()[static_cast<std::size_t>(options_.device)];
-  host_reaches_device_ = device.integrated.value_or(false) ||
-                         device.pageable_uses_host_page_tables.value_or(false);
-  auto usable = find_usable_cpus(device.numa_node);
+  host_reaches_device_ =
+      device.integrated.value_or(false) || device.pageable_uses_host_page_tables.value_or(false);
   if (auto* const simulated = dynamic_cast<runtime::sim_driver*>(&gpu())) {
     executor_ = simulated->workers();
   }
   virtual_clock_ = executor_ != nullptr;
   if (executor_ == nullptr) {
-    own_executor_ = std::make_unique<thread_executor>(std::move(usable.cpus), options_.alert_for);
+    own_executor_ = std::make_unique<thread_executor>(options_.alert_for);
     executor_ = own_executor_.get();
   }
-  // On the virtual clock the CPUs are simulated, too.
-  const unsigned at_once = virtual_clock_ ? most_useful_threads : usable.at_once;
-  threads_ = options_.most_threads > 0 ? options_.most_threads
-                                       : std::min(at_once, most_useful_threads);
-  ring_bytes_ = options_.ring_bytes > 0
-                    ? std::max(options_.ring_bytes / mib * mib, smallest_ring)
-                    : suitable_ring();
   lane_limit_.store(std::clamp(options_.most_rings, 1U, most_lanes));
   // One worker at least: it sets up, and carries on what callers have left.
-  const unsigned workers = std::max(threads_ - 1, 1U);
+  const unsigned workers = std::max(options_.most_threads, most_useful_threads);
   helpers_.resize(workers);
   workers_.reserve(workers);
+}
+
+// Looks at the machine: a dozen small files, so not before there is something to set up.
+void engine_state::choose_means() {
+  threads_ = most_useful_threads;  // on the virtual clock the CPUs are simulated, too
+  if (own_executor_) {
+    auto usable =
+        find_usable_cpus(gpu().devices()[static_cast<std::size_t>(options_.device)].numa_node);
+    threads_ = std::min(usable.at_once, most_useful_threads);
+    own_executor_->place_on(std::move(usable.cpus));
+  }
+  if (options_.most_threads > 0) {
+    threads_ = options_.most_threads;
+  }
+  ring_bytes_ = options_.ring_bytes > 0 ? std::max(options_.ring_bytes / mib * mib, smallest_ring)
+                                        : suitable_ring();
 }
 
 void engine_state::shut_down() noexcept {
@@ -106,8 +114,7 @@ void engine_state::shut_down() noexcept {
                        [&](const auto& one) { return fits(one.phase.load()); });
   };
   const auto is_quiet = [](lane_phase phase) {
-    return phase == lane_phase::absent || phase == lane_phase::free ||
-           phase == lane_phase::cooling;
+    return phase == lane_phase::absent || phase == lane_phase::free || phase == lane_phase::cooling;
   };
   while (!all_lanes(is_quiet)) {
     if (gpu().now() > deadline) {
@@ -227,8 +234,7 @@ void engine_state::leave(lane& one) {
 }
 
 void engine_state::wake_helpers(unsigned first, unsigned count, unsigned helpers) noexcept {
-  const unsigned end =
-      std::min({first + count, helpers, worker_count_.load()});
+  const unsigned end = std::min({first + count, helpers, worker_count_.load()});
   for (unsigned index = first; index < end; ++index) {
     workers_[index]->wake();
   }
@@ -277,8 +283,8 @@ void engine_state::start_worker(unsigned index) {
 }
 
 bool engine_state::is_worth_waiting(const copy_facts& facts) noexcept {
-  const bool fresh_result = facts.way == direction::device_to_host &&
-                            facts.host_pages == runtime::pages::fresh;
+  const bool fresh_result =
+      facts.way == direction::device_to_host && facts.host_pages == runtime::pages::fresh;
   return facts.bytes >= (fresh_result ? worth_waiting_if_fresh : worth_waiting);
 }
 
@@ -303,6 +309,7 @@ bool engine_state::background_work() {
 }
 
 void engine_state::set_up() {
+  choose_means();
   lanes_[0].phase.store(lane_phase::making);
   auto made = make_lane(lanes_[0]);
   if (made) {
@@ -329,8 +336,8 @@ result<void> engine_state::start_helpers() {
     return {};
   } catch (const std::system_error& refused) {
     return error(errc::gpu_not_permitted,
-                 fmt::format("the system gives no more threads: {}", refused.what()),
-                 "copy engine", "raise the limit, or lower copy_engine_options::most_threads");
+                 fmt::format("the system gives no more threads: {}", refused.what()), "copy engine",
+                 "raise the limit, or lower copy_engine_options::most_threads");
   }
 }
 
@@ -348,8 +355,8 @@ result<void> engine_state::stage(const copy_range& ends, direction way, const st
   auto work = staged(plan, 1);
   auto* const host = static_cast<std::byte*>(up ? writable(ends.src) : ends.dst);
   work.host = linear_host(gpu(), host, ends.bytes, page_care::none, store);
-  work.device_end = linear_device(gpu(), up ? static_cast<std::byte*>(ends.dst)
-                                            : writable(ends.src));
+  work.device_end =
+      linear_device(gpu(), up ? static_cast<std::byte*>(ends.dst) : writable(ends.src));
   work.until = completion::both;
   const auto ticket = carry(std::move(work), lanes_[0].through->stream(), {});
   return ticket ? result<void>() : ticket.error();

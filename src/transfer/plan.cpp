@@ -8,6 +8,20 @@ namespace {
 
 // Below this a fresh destination's pages are left to be faulted in one by one.
 constexpr bytes_t least_populated = 4 * mib;
+// How a fresh destination is filled where the profile leaves resident ones to the runtime: the
+// runtimes are ten times slower there.
+constexpr staging_rule fresh_rule{0, 1, 512 * kib, 4 * mib, 256 * kib};
+// Below this, asking for the pages of a mapped file costs more than threads gain.
+constexpr bytes_t least_read_ahead = 2 * mib;
+
+bool is_fresh_result(const copy_facts& facts) noexcept {
+  return facts.way == direction::device_to_host && facts.host_pages == runtime::pages::fresh &&
+         facts.bytes >= least_populated;
+}
+
+bool is_file_source(const copy_facts& facts) noexcept {
+  return facts.way == direction::host_to_device && facts.host_pages == runtime::pages::of_file;
+}
 
 bool is_host_only(memory_kind kind) noexcept {
   return is_pageable(kind) || is_page_locked(kind);
@@ -31,16 +45,12 @@ decision staged(const copy_facts& facts, const staging_rule& rule, const engine_
                  .first_block = rule.first_block,
                  .largest_block = rule.largest_block,
                  .piece = rule.piece};
-  const bool fresh_result = facts.way == direction::device_to_host &&
-                            facts.host_pages == runtime::pages::fresh &&
-                            facts.bytes >= least_populated;
-  if (fresh_result) {
+  if (is_fresh_result(facts)) {
     // All threads: making pages present costs as much as copying.
     plan.populates = true;
     plan.threads = std::max(means.threads, 1U);
   }
-  plan.reads_ahead = facts.way == direction::host_to_device &&
-                     facts.host_pages == runtime::pages::of_file;
+  plan.reads_ahead = is_file_source(facts);
   // At least two blocks must fit into the ring, or link and threads take turns.
   plan.largest_block = std::min(plan.largest_block, std::max(plan.piece, means.ring_bytes / 4));
   plan.first_block = std::min(plan.first_block, plan.largest_block);
@@ -104,7 +114,13 @@ decision decide(const copy_facts& facts, const engine_means& means) {
   if (means.profile->to_device.empty() && means.profile->to_host.empty()) {
     return left_to_runtime(facts, copy_reason::no_profile);
   }
-  const auto* const rule = means.profile->rule_for(facts.way, facts.bytes);
+  if (is_file_source(facts) && facts.bytes < least_read_ahead) {
+    return left_to_runtime(facts, copy_reason::small);
+  }
+  const auto* rule = means.profile->rule_for(facts.way, facts.bytes);
+  if (rule == nullptr && is_fresh_result(facts)) {
+    rule = &fresh_rule;
+  }
   if (rule == nullptr) {
     const auto why = facts.bytes < means.profile->smallest_staged() ? copy_reason::small
                                                                     : copy_reason::slower_here;

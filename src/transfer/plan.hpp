@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "berth/copy_engine.hpp"
-#include "runtime/page_probe.hpp"
 #include "berth/runtime/values.hpp"
+#include "runtime/page_probe.hpp"
 #include "transfer/copy_profile.hpp"
 
 namespace berth::transfer {
@@ -18,10 +18,10 @@ struct copy_facts {
   memory_kind source = memory_kind::unknown;
   memory_kind destination = memory_kind::unknown;
   direction way = direction::unknown;
-  bool kept = false;                  // the host end lies under keep()
-  bool host_reaches_device = false;   // integrated or coherently attached
-  bool capturing = false;             // the stream
-  bool wants_kernel = false;          // copy_options::prefer
+  bool kept = false;                 // the host end lies under keep()
+  bool host_reaches_device = false;  // integrated or coherently attached
+  bool capturing = false;            // the stream
+  bool wants_kernel = false;         // copy_options::prefer
   runtime::pages host_pages = runtime::pages::resident;
 };
 

@@ -19,8 +19,8 @@ constexpr bytes_t huge_page = 2 * mib;
 
 // Anonymous memory on a huge page's boundary; null where there is none.
 std::byte* map_memory(bytes_t bytes) {
-  void* const mapped = mmap(nullptr, bytes + huge_page, PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* const mapped =
+      mmap(nullptr, bytes + huge_page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) {
     return nullptr;
   }

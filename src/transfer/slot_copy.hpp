@@ -3,8 +3,8 @@
 //
 // Bytes that a CPU has just written lie dirty in its own cache, and a DMA engine that asks for them
 // waits until they have been fetched from there: on Intel server CPUs a DMA right behind a plain
-// copy reaches about half of the link. So they are better sent on the way out of the cache, or never
-// put there. docs/performance.md has the figures.
+// copy reaches about half of the link. So they are better sent on the way out of the cache, or
+// never put there. docs/performance.md has the figures.
 #pragma once
 
 #include <cstddef>

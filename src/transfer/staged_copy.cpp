@@ -15,9 +15,10 @@ namespace {
 // another thread has only begun to prepare; and how many more by threads that have nothing to do.
 constexpr std::uint32_t units_for_each = 2;
 constexpr std::uint32_t most_prepared_ahead = 16;
-// How many of the largest blocks a copy has in the ring: enough that the link never waits, little
-// enough that the part of the ring that it uses stays in the cache.
+// How much of the ring a copy uses: enough that the link never waits, little enough that it stays
+// in the cache.
 constexpr bytes_t blocks_in_ring = 8;
+constexpr bytes_t least_in_ring = 16 * mib;
 
 // What a block takes of the ring, so that what follows it is aligned for words.
 constexpr bytes_t slot_bytes(bytes_t bytes) {
@@ -52,7 +53,7 @@ void staged_copy::begin(staged_work what) {
   worked_.store(0, std::memory_order_relaxed);
   taken_ = 0;
   given_back_ = 0;
-  ring_.clear(blocks_in_ring * work_.plan.largest_block);
+  ring_.clear(std::max(least_in_ring, blocks_in_ring * work_.plan.largest_block));
   begun_ = gpu_.now();
   looked_ = begun_;
   progressed_ = begun_;
@@ -75,8 +76,8 @@ void staged_copy::settle() {
   if (failure) {
     failure = error(failure->code(), failure->message(),
                     fmt::format("{}{}{} copy, {} of {} bytes done", failure->where(),
-                                failure->where().empty() ? "" : ", ",
-                                to_string(ended.plan.path), done, ended.plan.bytes),
+                                failure->where().empty() ? "" : ", ", to_string(ended.plan.path),
+                                done, ended.plan.bytes),
                     failure->hint());
   }
   ended.ticket->finish(stats_, std::move(failure));
@@ -114,9 +115,9 @@ bytes_t staged_copy::bytes_done() const noexcept {
 // --- Pieces -------------------------------------------------------------------------------------
 
 const block& staged_copy::block_of(std::uint32_t piece) const noexcept {
-  const auto after =
-      std::upper_bound(work_.blocks.begin(), work_.blocks.end(), piece,
-                       [](std::uint32_t wanted, const auto& one) { return wanted < one.first_piece; });
+  const auto after = std::upper_bound(
+      work_.blocks.begin(), work_.blocks.end(), piece,
+      [](std::uint32_t wanted, const auto& one) { return wanted < one.first_piece; });
   return *std::prev(after);
 }
 
@@ -147,7 +148,8 @@ bool staged_copy::work_once() {
     work_on(*piece);
     return true;
   }
-  return unit_count_ > 0 && prepare_ahead(units_for_each * work_.plan.threads + most_prepared_ahead);
+  return unit_count_ > 0 &&
+         prepare_ahead(units_for_each * work_.plan.threads + most_prepared_ahead);
 }
 
 void staged_copy::work_on(std::uint32_t piece) {
@@ -251,8 +253,7 @@ void staged_copy::give_back() {
 
 void staged_copy::take() {
   while (taken_ < block_count_ && taken_ - given_back_ < ring::most_blocks) {
-    const auto where =
-        ring_.take(slot_bytes(work_.blocks[taken_].bytes) + states_[taken_].scratch);
+    const auto where = ring_.take(slot_bytes(work_.blocks[taken_].bytes) + states_[taken_].scratch);
     if (!where) {
       return;
     }
@@ -311,8 +312,7 @@ void staged_copy::watch(std::chrono::nanoseconds now) {
     return;
   }
   stall_reported_ = true;
-  (*work_.on_stall)(
-      {.plan = work_.plan, .done = bytes_done(), .since = now - progressed_});
+  (*work_.on_stall)({.plan = work_.plan, .done = bytes_done(), .since = now - progressed_});
 }
 
 }  // namespace berth::transfer

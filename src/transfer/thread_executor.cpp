@@ -104,8 +104,8 @@ private:
   }
 
   // Looking for more costs the CPU, sleeping costs the next copy some tens of microseconds. So it
-  // looks in proportion to what it has just worked: that bounds what looking can waste to a share of
-  // what copying takes.
+  // looks in proportion to what it has just worked: that bounds what looking can waste to a share
+  // of what copying takes.
   void wait_for_signal(std::uint32_t seen, std::chrono::nanoseconds worked) {
     const auto until = steady::now() + std::min(alert_for_, std::max(least_alert, 4 * worked));
     while (signals_.load(std::memory_order_relaxed) == seen) {

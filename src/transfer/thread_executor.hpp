@@ -13,10 +13,12 @@ namespace berth::transfer {
 
 class thread_executor final : public runtime::executor {
 public:
-  // `cpus`: where threads may run; empty: anywhere. `alert_for`: at most so long does a worker
-  // without work look for more before it sleeps.
-  thread_executor(std::vector<int> cpus, std::chrono::nanoseconds alert_for)
-      : cpus_(std::move(cpus)), alert_for_(alert_for) {}
+  // `alert_for`: at most so long does a worker without work look for more before it sleeps.
+  explicit thread_executor(std::chrono::nanoseconds alert_for) : alert_for_(alert_for) {}
+
+  // Where the workers that are started from now on may run; empty: anywhere. Not while one is
+  // started.
+  void place_on(std::vector<int> cpus) { cpus_ = std::move(cpus); }
 
   // Throws std::system_error where no thread can be had.
   [[nodiscard]] std::unique_ptr<worker> start(step what) override;

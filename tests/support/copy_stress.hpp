@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random copies through a copy engine, every byte verified: sizes log-uniform, ends misaligned,
-// several threads and streams, tickets waited for, dropped or left until the end. The same body runs
-// on the simulator (tests) and on real GPUs (bench/copy_bench --stress).
+// several threads and streams, tickets waited for, dropped or left until the end. The same body
+// runs on the simulator (tests) and on real GPUs (bench/copy_bench --stress).
 #pragma once
 
 #include <algorithm>
@@ -121,8 +121,12 @@ private:
   result<ticket> by_rows(std::byte* dst, const std::byte* src, bytes_t bytes) {
     const bytes_t width = 1 + below(bytes);
     const bytes_t rows = bytes / width;
-    auto made = engine_.try_copy_2d({.dst = dst, .dst_pitch = width, .src = src,
-                                     .src_pitch = width, .width = width, .rows = rows},
+    auto made = engine_.try_copy_2d({.dst = dst,
+                                     .dst_pitch = width,
+                                     .src = src,
+                                     .src_pitch = width,
+                                     .width = width,
+                                     .rows = rows},
                                     stream_);
     if (made && rows * width < bytes) {
       return engine_.try_copy(dst + rows * width, src + rows * width, bytes - rows * width,

@@ -76,8 +76,8 @@ bool virtual_executor::wait_until(const std::function<bool()>& done) {
     if (of_.next(held)) {
       continue;
     }
-    const bool runs_elsewhere = std::any_of(agents_.begin(), agents_.end(),
-                                            [](const auto& one) { return one->running; });
+    const bool runs_elsewhere =
+        std::any_of(agents_.begin(), agents_.end(), [](const auto& one) { return one->running; });
     if (!runs_elsewhere) {
       held.unlock();
       return done();  // the last that happened may have been it, on another thread

@@ -118,7 +118,10 @@ TEST_P(NominalProfile, IsSound) {
     for (const auto& one : *rules) {
       EXPECT_GT(one.from, last);
       last = one.from;
-      EXPECT_GE(one.threads, 1U) << one.from;
+      if (one.threads == 0) {
+        EXPECT_LT(GetParam(), 3U) << "with few threads some sizes are the runtime's";
+        continue;
+      }
       EXPECT_LE(one.threads, GetParam()) << one.from;
       EXPECT_LE(one.first_block, one.largest_block) << one.from;
       EXPECT_LE(one.piece, one.first_block) << one.from;

@@ -84,8 +84,8 @@ TEST(CopyEngine, OwnersLiveUntilTheCopyHasEnded) {
   simulated_engine on;
   constexpr bytes_t bytes = 8 * mib;
   const auto device = on.device_memory(bytes);
-  const auto pinned = std::make_shared<unique_memory<std::byte, pinned_resource>>(
-      on.context.pinned(), bytes);
+  const auto pinned =
+      std::make_shared<unique_memory<std::byte, pinned_resource>>(on.context.pinned(), bytes);
   auto pageable = std::make_shared<host_buffer>(bytes, 5);
   const std::weak_ptr<host_buffer> watched = pageable;
   auto* const memory = pageable->data();
@@ -102,8 +102,9 @@ TEST(CopyEngine, OwnersLiveUntilTheCopyHasEnded) {
   }
   EXPECT_GT(pinned.use_count(), 1) << "the ticket is gone, the copy is not";
   on.stream.synchronize();
-  on.engine.copy(device.data(), memory == nullptr ? nullptr : host_buffer(bytes, 6).data(), bytes,
-                 on.stream)
+  on.engine
+      .copy(device.data(), memory == nullptr ? nullptr : host_buffer(bytes, 6).data(), bytes,
+            on.stream)
       .wait();
   EXPECT_EQ(pinned.use_count(), 1) << "a later copy lets go of it";
 }
@@ -164,13 +165,21 @@ TEST(CopyEngine, RowsArriveWhereTheyBelong) {
     host_buffer result(host_pitch * rows);
     const auto device = on.device_memory(device_pitch * rows);
     on.engine
-        .copy_2d({.dst = device.data(), .dst_pitch = device_pitch, .src = source.data(),
-                  .src_pitch = host_pitch, .width = width, .rows = rows},
+        .copy_2d({.dst = device.data(),
+                  .dst_pitch = device_pitch,
+                  .src = source.data(),
+                  .src_pitch = host_pitch,
+                  .width = width,
+                  .rows = rows},
                  on.stream)
         .wait();
     on.engine
-        .copy_2d({.dst = result.data(), .dst_pitch = host_pitch, .src = device.data(),
-                  .src_pitch = device_pitch, .width = width, .rows = rows},
+        .copy_2d({.dst = result.data(),
+                  .dst_pitch = host_pitch,
+                  .src = device.data(),
+                  .src_pitch = device_pitch,
+                  .width = width,
+                  .rows = rows},
                  on.stream)
         .wait();
     std::size_t wrong = 0;
@@ -303,8 +312,12 @@ TEST(CopyEngine, RefusesWhatCannotBeMeant) {
   const slot_producer none = [](std::span<std::byte>, bytes_t) -> result<void> { return {}; };
   EXPECT_EQ(code_of(on.engine.try_produce(host.data(), bytes, none, on.stream)),
             errc::transfer_wrong_direction);
-  EXPECT_EQ(code_of(on.engine.try_copy_2d({.dst = device.data(), .dst_pitch = 4, .src = host.data(),
-                                           .src_pitch = 8, .width = 8, .rows = 2},
+  EXPECT_EQ(code_of(on.engine.try_copy_2d({.dst = device.data(),
+                                           .dst_pitch = 4,
+                                           .src = host.data(),
+                                           .src_pitch = 8,
+                                           .width = 8,
+                                           .rows = 2},
                                           on.stream)),
             errc::gpu_invalid_value);
 }
@@ -319,8 +332,8 @@ TEST(CopyEngine, RefusesHostMemoryThatIsNotThere) {
   EXPECT_EQ(code_of(on.engine.try_copy(device.data(), memory, bytes, on.stream)),
             errc::transfer_unmapped);
   munmap(memory, bytes);
-  auto* const constant = static_cast<std::byte*>(
-      mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  auto* const constant =
+      static_cast<std::byte*>(mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   EXPECT_EQ(code_of(on.engine.try_copy(constant, device.data(), bytes, on.stream)),
             errc::transfer_unmapped);
   munmap(constant, bytes);

@@ -57,7 +57,8 @@ TEST(EachCallFails, OfACopyToTheDevice) {
   const auto device = on.device_memory(copied_bytes);
   host_buffer host(copied_bytes, 1);
   fail_each_call(on, device.data(), [&]() -> result<void> {
-    const auto done = on.engine.try_copy_and_wait(device.data(), host.data(), copied_bytes, on.stream);
+    const auto done =
+        on.engine.try_copy_and_wait(device.data(), host.data(), copied_bytes, on.stream);
     return done ? result<void>() : done.error();
   });
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Staged copies stand in the order of their stream: after earlier kernels, before later ones, across
-// events and default streams, beside streams that stand still, and out of the way of graph capture.
-// Under every order that the simulator may choose.
+// Staged copies stand in the order of their stream: after earlier kernels, before later ones,
+// across events and default streams, beside streams that stand still, and out of the way of graph
+// capture. Under every order that the simulator may choose.
 #include <array>
 #include <cstring>
 #include <thread>
@@ -118,8 +118,7 @@ TEST_P(Order, GraphCaptureElsewhereIsNotDisturbed) {
   using runtime::capture_mode;
   const auto device = on.device_memory(ordered_bytes);
   const auto captured = on.context.create_stream();
-  for (const auto mode :
-       {capture_mode::global, capture_mode::this_thread, capture_mode::relaxed}) {
+  for (const auto mode : {capture_mode::global, capture_mode::this_thread, capture_mode::relaxed}) {
     std::thread([&] {
       on.gpu->begin_capture(captured, mode).value();
       on.gpu->launch(kernel_fill{device.data(), 4096, 1}, captured).value();

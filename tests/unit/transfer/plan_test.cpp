@@ -257,10 +257,29 @@ TEST(Plan, OnlyFreshResultsArePopulated) {
 TEST(Plan, OnlySourcesOfAFileAreReadAhead) {
   for (const auto pages : all_pages) {
     const auto set = [pages](copy_facts& one) { one.host_pages = pages; };
-    EXPECT_EQ(decide(with(upload(1 * mib), set), planning_means()).plan.reads_ahead,
+    EXPECT_EQ(decide(with(upload(2 * mib), set), planning_means()).plan.reads_ahead,
               pages == runtime::pages::of_file);
     EXPECT_FALSE(decide(with(download(32 * mib), set), planning_means()).plan.reads_ahead);
   }
+}
+
+TEST(Plan, AShortFileSourceIsLeftToTheRuntime) {
+  const auto from_file = [](copy_facts& one) { one.host_pages = runtime::pages::of_file; };
+  const auto plan = decide(with(upload(2 * mib - 1), from_file), planning_means()).plan;
+  EXPECT_EQ(plan.path, copy_path::runtime);
+  EXPECT_EQ(plan.reason, copy_reason::small);
+}
+
+TEST(Plan, AFreshResultIsStagedAlsoWhereResidentOnesAreNot) {
+  copy_profile only_up = planning_profile();
+  only_up.to_host = {{4 * mib, 0, 0, 0, 0}};
+  auto means = planning_means();
+  means.profile = &only_up;
+  const auto fresh = [](copy_facts& one) { one.host_pages = runtime::pages::fresh; };
+  EXPECT_EQ(decide(download(32 * mib), means).plan.reason, copy_reason::slower_here);
+  const auto plan = decide(with(download(32 * mib), fresh), means).plan;
+  EXPECT_EQ(plan.path, copy_path::staged_threaded);
+  EXPECT_TRUE(plan.populates);
 }
 
 TEST(Plan, BlocksFitIntoTheRingAtLeastTwice) {

@@ -21,8 +21,8 @@ std::uint64_t copies_or(std::uint64_t usual) {
 
 void expect_clean(const test::stress_outcome& outcome) {
   EXPECT_EQ(outcome.wrong_bytes, 0U);
-  EXPECT_TRUE(outcome.failures.empty()) << outcome.failures.size() << " failures, the first: "
-                                        << outcome.failures.front();
+  EXPECT_TRUE(outcome.failures.empty())
+      << outcome.failures.size() << " failures, the first: " << outcome.failures.front();
   EXPECT_GT(outcome.staged, 0U);
 }
 
@@ -68,8 +68,8 @@ TEST(WallClock, EnginesEndWhileOthersCopy) {
   std::atomic<bool> stop{false};
   std::jthread others([&] {
     while (!stop) {
-      auto engine = copy_engine::make(on.context, {.most_threads = 3, .ring_bytes = 4 * mib,
-                                                   .profile = calibration::nominal});
+      auto engine = copy_engine::make(
+          on.context, {.most_threads = 3, .ring_bytes = 4 * mib, .profile = calibration::nominal});
       const auto device = on.device_memory(2 * mib);
       test::host_buffer host(2 * mib, 3);
       test::host_buffer back(2 * mib);

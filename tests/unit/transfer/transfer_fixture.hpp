@@ -54,8 +54,7 @@ struct simulated_engine {
 inline const auto each_order =
     testing::Values(runtime::sim::schedule::modelled, runtime::sim::schedule::early,
                     runtime::sim::schedule::late, runtime::sim::schedule::random);
-inline std::string name_of_order(
-    const testing::TestParamInfo<runtime::sim::schedule>& one) {
+inline std::string name_of_order(const testing::TestParamInfo<runtime::sim::schedule>& one) {
   constexpr std::array names{"Modelled", "Early", "Late", "Random"};
   return names[static_cast<std::size_t>(one.param)];
 }
