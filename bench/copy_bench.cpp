@@ -20,7 +20,7 @@
 #include <array>
 #include <chrono>
 #include <cstdlib>
-#include <ctime>
+#include <cstring>
 #include <fstream>
 #include <iostream>
 #include <numeric>
@@ -274,6 +274,18 @@ double median_of(std::vector<double> samples) {
   return *statistics::median(samples);
 }
 
+// Ranges whose two ends differ, read back by the runtime's own copies.
+std::size_t count_differing(bench_machine& on, const std::vector<copy_range>& ranges) {
+  std::size_t wrong = 0;
+  std::vector<std::byte> seen(ranges.front().bytes);
+  for (const auto& one : ranges) {
+    const bool up = on.gpu().classify(one.dst)->kind == memory_kind::device;
+    on.gpu().copy(seen.data(), up ? one.dst : one.src, one.bytes).value();
+    wrong += std::memcmp(seen.data(), up ? one.src : one.dst, one.bytes) != 0 ? 1U : 0U;
+  }
+  return wrong;
+}
+
 // 10,000 copies of 4 KiB from and to scattered places: one batch, and a loop of runtime calls.
 json measure_batch(bench_machine& on, copy_engine& engine) {
   constexpr std::size_t count = 10'000;
@@ -305,13 +317,24 @@ json measure_batch(bench_machine& on, copy_engine& engine) {
       stream.synchronize();
       loop.push_back(seconds_since(begin));
     }
+    if (up) {
+      on.gpu().fill(on.device(), std::byte{0}, 2 * count * bytes).value();
+    } else {
+      std::memset(on.host(), 0, count * bytes);
+    }
+    engine.copy_batch(ranges, stream).wait();
+    stream.synchronize();
+    const auto wrong = count_differing(on, ranges);
     const double ratio = median_of(loop) / median_of(batch);
-    fmt::print("batch of {} x 4 KiB {}: {:.2f} ms, a loop of runtime calls {:.2f} ms: {:.1f} x\n",
-               count, up ? "to GPU" : "back", median_of(batch) * 1e3, median_of(loop) * 1e3, ratio);
+    fmt::print(
+        "batch of {} x 4 KiB {}: {:.2f} ms, a loop of runtime calls {:.2f} ms: {:.1f} x, {} "
+        "wrong\n",
+        count, up ? "to GPU" : "back", median_of(batch) * 1e3, median_of(loop) * 1e3, ratio, wrong);
     all.push_back({{"direction", up ? "host_to_device" : "device_to_host"},
                    {"batch_s", median_of(batch)},
                    {"loop_s", median_of(loop)},
-                   {"ratio", ratio}});
+                   {"ratio", ratio},
+                   {"wrong_ranges", wrong}});
   }
   return all;
 }

@@ -51,24 +51,24 @@ bool has_permission(std::uintptr_t address, std::size_t which) {
   return !maps.is_open();
 }
 
+bool can_populate_page(std::uintptr_t address, int how) noexcept {
+  if (madvise(page_of(address), host_page, how) == 0) {
+    return true;
+  }
+  if (errno == EFAULT || errno == ENOMEM || errno == EHWPOISON) {
+    return false;
+  }
+  // EINVAL: no permission, memory of a device, or a kernel that does not know the advice.
+  try {
+    return has_permission(address, how == populate_read ? 0 : 1);
+  } catch (...) {
+    return true;  // out of host memory: not known
+  }
+}
+
 // Whether the two outer pages can be used so.
 bool can_populate(std::uintptr_t first, bytes_t bytes, int how) noexcept {
-  for (const auto address : {first, first + bytes - 1}) {
-    if (madvise(page_of(address), host_page, how) == 0) {
-      continue;
-    }
-    if (errno == EFAULT || errno == ENOMEM || errno == EHWPOISON) {
-      return false;
-    }
-    // EINVAL: no permission, memory of a device, or a kernel that does not know the advice.
-    try {
-      if (!has_permission(address, how == populate_read ? 0 : 1)) {
-        return false;
-      }
-    } catch (...) {  // NOLINT(bugprone-empty-catch): out of host memory: not known
-    }
-  }
-  return true;
+  return can_populate_page(first, how) && can_populate_page(first + bytes - 1, how);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 namespace berth::runtime {
 
 inline constexpr bytes_t host_page = 4096;
+inline constexpr bytes_t huge_page = 2 * mib;  // what MADV_HUGEPAGE asks for
 
 enum class pages : std::uint8_t {
   resident,  // most are there; also the answer where nothing can be found out

@@ -16,9 +16,9 @@ namespace {
 
 using runtime::driver;
 using runtime::host_work_kind;
+using runtime::huge_page;
 using runtime::stream_handle;
 
-constexpr bytes_t huge_page = 2 * mib;
 // So far ahead of what is read now is a mapped file asked for.
 constexpr bytes_t read_ahead_distance = 16 * mib;
 // Since Linux 5.14; older headers lack the names, older kernels answer EINVAL, and pages are then

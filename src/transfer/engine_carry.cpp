@@ -23,12 +23,11 @@ constexpr std::chrono::milliseconds starvation{50};
 // A stream that stands still must not hold the last lane, or every other copy would stand still
 // with it. So the last one is taken only when the stream's earlier work has ended; until then the
 // calling thread waits, as it does in the runtime's own pageable copies. Null: none came in time.
-result<engine_state::lane*> engine_state::wait_for_lane(runtime::stream_handle stream,
-                                                        bool& fenced) {
+result<engine_state::found_lane> engine_state::wait_for_lane(runtime::stream_handle stream,
+                                                             patience how_long) {
   refresh_lanes();
-  fenced = false;
   if (auto* const one = take_lane(1)) {
-    return one;
+    return found_lane{.one = one};
   }
   wants_lane_.store(true);
   workers_.front()->wake();
@@ -37,52 +36,50 @@ result<engine_state::lane*> engine_state::wait_for_lane(runtime::stream_handle s
   if (!event) {
     return event.error();
   }
-  const auto recorded = gpu().record_event(*event, stream);
-  const auto deadline = gpu().now() + starvation;
-  result<lane*> found = static_cast<lane*>(nullptr);
-  if (!recorded) {
-    found = recorded.error();
-  }
-  backoff idle;
-  while (recorded && gpu().now() < deadline && !closing_.load()) {
-    const auto state = gpu().query_event(*event);
-    if (!state) {
-      found = state.error();
-      break;
+  auto found = [&]() -> result<found_lane> {
+    if (const auto recorded = gpu().record_event(*event, stream); !recorded) {
+      return recorded.error();
     }
-    refresh_lanes();
-    fenced = *state == runtime::progress::complete;
-    if (auto* const one = take_lane(fenced ? 0 : 1)) {
-      found = one;
-      break;
+    const auto deadline = gpu().now() + starvation;
+    backoff idle;
+    while (!closing_.load() && (how_long == patience::endless || gpu().now() < deadline)) {
+      const auto state = gpu().query_event(*event);
+      if (!state) {
+        return state.error();
+      }
+      refresh_lanes();
+      const bool fenced = *state == runtime::progress::complete;
+      if (auto* const one = take_lane(fenced ? 0 : 1)) {
+        return found_lane{.one = one, .fenced = fenced};
+      }
+      if (virtual_clock_) {
+        pass_time();
+      } else {
+        idle.wait();
+      }
     }
-    if (virtual_clock_) {
-      pass_time();
-    } else {
-      idle.wait();
-    }
-  }
+    return found_lane{};
+  }();
   static_cast<void>(gpu().destroy_event(*event));
   return found;
 }
 
 result<engine_state::ticket_pointer> engine_state::carry(staged_work work,
                                                          runtime::stream_handle stream,
-                                                         end_owners owners) {
+                                                         end_owners owners, patience how_long) {
   const auto scope = gpu_scope::enter(gpu(), options_.device);
   if (!scope) {
     return scope.error();
   }
-  bool fenced = false;
-  const auto found = wait_for_lane(stream, fenced);
+  const auto found = wait_for_lane(stream, how_long);
   if (!found) {
     return found.error();
   }
-  if (*found == nullptr) {
+  if (found->one == nullptr) {
     return ticket_pointer{};
   }
-  lane& one = **found;
-  if (!fenced) {
+  lane& one = *found->one;
+  if (!found->fenced) {
     auto ordered = gpu().record_event(one.fence, stream);
     if (ordered) {
       ordered = gpu().wait_event(one.through->stream(), one.fence);
@@ -151,7 +148,7 @@ void engine_state::carry_in(lane& one, staged_work work, runtime::stream_handle 
 
 // DMAs of a failed copy may still run. Later work of the stream must not meet them: a later copy to
 // the same memory would be overwritten.
-void engine_state::order_remains(lane& one, runtime::stream_handle stream) {
+void engine_state::order_remains(const lane& one, runtime::stream_handle stream) const {
   auto ordered = gpu().record_event(one.fence, one.through->stream());
   if (ordered) {
     ordered = gpu().wait_event(stream, one.fence);
@@ -161,14 +158,11 @@ void engine_state::order_remains(lane& one, runtime::stream_handle stream) {
   }
 }
 
-staged_work engine_state::staged(const copy_plan& plan, bytes_t granule) const {
+staged_work engine_state::staged(const copy_plan& plan, std::vector<block> blocks) const {
   staged_work work;
   work.plan = plan;
   work.device = options_.device;
-  work.blocks = cut(plan.bytes, {.first = plan.first_block,
-                                 .largest = plan.largest_block,
-                                 .piece = plan.piece,
-                                 .granule = granule});
+  work.blocks = std::move(blocks);
   work.stall_after = options_.stall_after;
   work.on_stall = &options_.on_stall;
   return work;

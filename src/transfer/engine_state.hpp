@@ -122,12 +122,21 @@ private:
   void wake_helpers(unsigned first, unsigned count, unsigned helpers) noexcept;
   void wake_first(unsigned helpers) noexcept;
   [[nodiscard]] bool wait_until(const std::function<bool()>& done);
-  void pass_time();
+  void pass_time() const;
 
   // --- lanes ---
   [[nodiscard]] lane* take_lane(unsigned spare);
   void refresh_lanes();
-  [[nodiscard]] result<lane*> wait_for_lane(runtime::stream_handle stream, bool& fenced);
+  // For how long a copy waits for a ring.
+  enum class patience : std::uint8_t {
+    brief,    // then the runtime can make the copy
+    endless,  // nobody else can
+  };
+  struct found_lane {
+    lane* one = nullptr;  // null: none came in time
+    bool fenced = false;  // all earlier work of the stream has ended
+  };
+  [[nodiscard]] result<found_lane> wait_for_lane(runtime::stream_handle stream, patience how_long);
 
   // --- copies ---
   struct looked_at {
@@ -136,7 +145,14 @@ private:
     runtime::pointer_info destination;
   };
   [[nodiscard]] result<looked_at> look(const copy_range& ends, const copy_options& options) const;
-  [[nodiscard]] result<void> check_host_end(const copy_range& ends, direction way) const;
+  [[nodiscard]] result<copy_facts> facts_of(const copy_range& ends, runtime::stream_handle stream,
+                                            const copy_options& options) const;
+  [[nodiscard]] result<ticket_pointer> carry_out(const copy_range& ends, const decision& what,
+                                                 runtime::stream_handle stream,
+                                                 const copy_options& options, completion until);
+  [[nodiscard]] result<ticket_pointer> carry_linear(const copy_range& ends, const decision& what,
+                                                    runtime::stream_handle stream,
+                                                    const copy_options& options, completion until);
   [[nodiscard]] engine_means means() const noexcept;
   [[nodiscard]] result<bool> is_capturing(runtime::stream_handle stream) const;
   [[nodiscard]] result<ticket_pointer> leave_to_runtime(const copy_range& ends, copy_plan plan,
@@ -153,13 +169,30 @@ private:
                                              end_owners owners);
   // Null ticket: no lane could be had; nothing was done.
   [[nodiscard]] result<ticket_pointer> carry(staged_work work, runtime::stream_handle stream,
-                                             end_owners owners);
+                                             end_owners owners,
+                                             patience how_long = patience::brief);
   void carry_in(lane& one, staged_work work, runtime::stream_handle stream);
-  void order_remains(lane& one, runtime::stream_handle stream);
+  void order_remains(const lane& one, runtime::stream_handle stream) const;
+  // engine_batch.cpp
+  [[nodiscard]] result<copy_facts> facts_of_rows(const runtime::copy_2d& what,
+                                                 runtime::stream_handle stream,
+                                                 const copy_options& options) const;
+  [[nodiscard]] result<ticket_pointer> carry_rows(const runtime::copy_2d& what, copy_plan plan,
+                                                  runtime::stream_handle stream,
+                                                  const copy_options& options);
+  [[nodiscard]] result<ticket_pointer> copy_row_by_row(const runtime::copy_2d& what,
+                                                       runtime::stream_handle stream,
+                                                       const copy_options& options);
+  struct sorted_batch;
+  [[nodiscard]] result<sorted_batch> sort_batch(std::span<const copy_range> what,
+                                                runtime::stream_handle stream,
+                                                const copy_options& options);
+  [[nodiscard]] result<void> check_callback(std::byte* device_memory, bytes_t bytes,
+                                            runtime::stream_handle stream) const;
   [[nodiscard]] result<ticket_pointer> carry_packed(std::vector<packed_range> ranges, direction way,
                                                     runtime::stream_handle stream,
                                                     const copy_options& options);
-  [[nodiscard]] staged_work staged(const copy_plan& plan, bytes_t granule) const;
+  [[nodiscard]] staged_work staged(const copy_plan& plan, std::vector<block> blocks) const;
   [[nodiscard]] result<void> require_own_process(std::string_view call) const;
   void reap_orphans(bool all);
 

@@ -249,7 +249,7 @@ bool engine_state::wait_until(const std::function<bool()>& done) {
 }
 
 // A moment of the calling thread's time. On the virtual clock others go on meanwhile.
-void engine_state::pass_time() {
+void engine_state::pass_time() const {
   if (virtual_clock_) {
     gpu().charge({.kind = runtime::host_work_kind::wait, .duration = std::chrono::microseconds(1)});
   } else {
@@ -352,7 +352,7 @@ result<void> engine_state::stage(const copy_range& ends, direction way, const st
   const copy_profile only{.to_device = {rule}, .to_host = {rule}, .known = {}, .source = {}};
   const auto [plan, store] =
       decide(facts, {.profile = &only, .threads = threads_, .ring_bytes = ring_bytes_});
-  auto work = staged(plan, 1);
+  auto work = staged(plan, cut_for(plan));
   auto* const host = static_cast<std::byte*>(up ? writable(ends.src) : ends.dst);
   work.host = linear_host(gpu(), host, ends.bytes, page_care::none, store);
   work.device_end =

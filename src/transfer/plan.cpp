@@ -79,6 +79,13 @@ direction direction_of(memory_kind source, memory_kind destination) noexcept {
                                                            : direction::unknown;
 }
 
+std::vector<block> cut_for(const copy_plan& plan, bytes_t granule) {
+  return cut(plan.bytes, {.first = plan.first_block,
+                          .largest = plan.largest_block,
+                          .piece = plan.piece,
+                          .granule = granule});
+}
+
 decision decide(const copy_facts& facts, const engine_means& means) {
   if (facts.bytes == 0) {
     return in_one_go(facts, copy_path::nothing, copy_reason::no_bytes);

@@ -9,6 +9,7 @@
 #include "berth/copy_engine.hpp"
 #include "berth/runtime/values.hpp"
 #include "runtime/page_probe.hpp"
+#include "transfer/block_schedule.hpp"
 #include "transfer/copy_profile.hpp"
 
 namespace berth::transfer {
@@ -40,6 +41,8 @@ struct decision {
   copy_plan plan;
   slot_store store = slot_store::ordinary;
 };
+// The blocks of a staged plan; all but the last are multiples of `granule`.
+[[nodiscard]] std::vector<block> cut_for(const copy_plan& plan, bytes_t granule = 1);
 [[nodiscard]] decision decide(const copy_facts& facts, const engine_means& means);
 
 }  // namespace berth::transfer

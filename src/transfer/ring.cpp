@@ -10,12 +10,14 @@
 #include <fmt/format.h>
 
 #include "runtime/numa_policy.hpp"
+#include "runtime/page_probe.hpp"
 
 namespace berth::transfer {
 namespace {
 
+using runtime::huge_page;
+
 constexpr bytes_t part_alignment = 4096;
-constexpr bytes_t huge_page = 2 * mib;
 
 // Anonymous memory on a huge page's boundary; null where there is none.
 std::byte* map_memory(bytes_t bytes) {

@@ -228,6 +228,25 @@ TEST(CopyEngine, ABatchOfSmallCopiesIsPacked) {
   }
 }
 
+TEST(CopyEngine, ABatchOfTinyCopiesFitsIntoTheRing) {
+  simulated_engine on;
+  constexpr std::size_t count = 180'000;  // their table alone is larger than the ring
+  host_buffer source(2 * count, 32);
+  const auto device = on.device_memory(2 * count);
+  std::vector<copy_range> up;
+  for (std::size_t i = 0; i < count; ++i) {
+    up.push_back({device.data() + 2 * i, source.data() + 2 * i, 1});
+  }
+  on.engine.copy_batch(up, on.stream).wait();
+  host_buffer result(2 * count);
+  on.gpu->copy(result.data(), device.data(), 2 * count).value();
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    wrong += result.data()[2 * i] != source.data()[2 * i] ? 1U : 0U;
+  }
+  EXPECT_EQ(wrong, 0U);
+}
+
 TEST(CopyEngine, CallbacksProduceAndConsumeInTheRing) {
   simulated_engine on;
   constexpr bytes_t bytes = 10 * mib + 17;
