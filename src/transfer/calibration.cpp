@@ -23,11 +23,13 @@ constexpr double least_gain = 1.03;
 class trial_memory {
 public:
   static result<std::unique_ptr<trial_memory>> make(runtime::driver& gpu, int device) {
+    std::unique_ptr<trial_memory> made(new trial_memory(gpu));
     auto memory = gpu.allocate_device(device, largest_trial);
     if (!memory) {
       return memory.error();
     }
-    return std::unique_ptr<trial_memory>(new trial_memory(gpu, *memory));
+    made->device_ = *memory;
+    return made;
   }
   trial_memory(const trial_memory&) = delete;
   trial_memory& operator=(const trial_memory&) = delete;
@@ -41,11 +43,10 @@ public:
   }
 
 private:
-  trial_memory(runtime::driver& gpu, void* device)
-      : gpu_(gpu), device_(device), host_(largest_trial, std::byte{1}) {}
+  explicit trial_memory(runtime::driver& gpu) : gpu_(gpu), host_(largest_trial, std::byte{1}) {}
 
   runtime::driver& gpu_;
-  void* device_;
+  void* device_ = nullptr;
   std::vector<std::byte> host_;
 };
 

@@ -33,7 +33,7 @@ result<void> check_range(const runtime::pointer_info& where, const void* first,
   }
   const auto offset = static_cast<bytes_t>(static_cast<const std::byte*>(first) -
                                            static_cast<const std::byte*>(where.base));
-  if (offset + ends.bytes <= *where.bytes) {
+  if (offset <= *where.bytes && ends.bytes <= *where.bytes - offset) {
     return {};
   }
   return error(errc::transfer_out_of_range,

@@ -13,10 +13,11 @@ namespace {
 
 constexpr std::array<std::string_view, 7> path_names{
     "nothing", "runtime", "direct", "kept", "kernel", "staged_inline", "staged_threaded"};
-constexpr std::array<std::string_view, 15> reason_names{
-    "no_bytes",       "small",     "page_locked",         "kept",       "requested",
-    "pageable",       "one_cpu",   "host_reaches_device", "both_host",  "managed_end",
-    "unknown_memory", "capturing", "not_ready",           "no_profile", "slower_here"};
+constexpr std::array<std::string_view, 16> reason_names{
+    "no_bytes",  "small",       "page_locked",    "kept",
+    "requested", "pageable",    "one_cpu",        "host_reaches_device",
+    "both_host", "managed_end", "unknown_memory", "capturing",
+    "not_ready", "no_profile",  "slower_here",    "starved"};
 
 }  // namespace
 
@@ -27,9 +28,7 @@ std::string_view to_string(copy_path value) noexcept {
 
 std::string_view to_string(copy_reason value) noexcept {
   const auto index = static_cast<std::size_t>(value);
-  return value == copy_reason::starved ? "starved"
-         : index < reason_names.size() ? reason_names[index]
-                                       : "unknown";
+  return index < reason_names.size() ? reason_names[index] : "unknown";
 }
 
 // --- ticket -------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/page_probe.hpp"
 #include "transfer/checks.hpp"
 #include "transfer/engine_state.hpp"
 
@@ -33,6 +34,34 @@ bool is_staged(const copy_plan& plan) {
   return plan.path == copy_path::staged_inline || plan.path == copy_path::staged_threaded;
 }
 
+// A packed range as a copy of its own.
+copy_range unpacked(const packed_range& one, direction way) {
+  return way == direction::host_to_device ? copy_range{one.device, one.host, one.bytes}
+                                          : copy_range{one.host, one.device, one.bytes};
+}
+
+// Whether all host ends are mapped: by one question for all of them, mostly.
+result<void> check_packed(const std::vector<packed_range>& ranges, direction way) {
+  if (ranges.empty()) {
+    return {};
+  }
+  const auto* first = ranges.front().host;
+  const auto* end = first;
+  for (const auto& one : ranges) {
+    first = std::min<const std::byte*>(first, one.host);
+    end = std::max<const std::byte*>(end, one.host + one.bytes);
+  }
+  if (runtime::is_mapped(first, static_cast<bytes_t>(end - first))) {
+    return {};
+  }
+  for (const auto& one : ranges) {
+    if (!runtime::is_mapped(one.host, one.bytes)) {
+      return check_host_end(unpacked(one, way), way);
+    }
+  }
+  return {};
+}
+
 // Blocks of whole ranges: by bytes and by number.
 std::vector<block> cut_packed(const std::vector<packed_range>& ranges) {
   std::vector<block> blocks;
@@ -54,12 +83,6 @@ std::vector<block> cut_packed(const std::vector<packed_range>& ranges) {
     inside = 0;
   }
   return blocks;
-}
-
-// A packed range as a copy of its own.
-copy_range unpacked(const packed_range& one, direction way) {
-  return way == direction::host_to_device ? copy_range{one.device, one.host, one.bytes}
-                                          : copy_range{one.host, one.device, one.bytes};
 }
 
 }  // namespace
@@ -99,14 +122,30 @@ result<engine_state::ticket_pointer> engine_state::copy_2d(const runtime::copy_2
     plan.reason = copy_reason::starved;
   }
   plan.path = copy_path::runtime;
-  if (auto done = gpu().copy_2d_async(what, stream); !done) {
-    return done.error();
+  return leave_rows_to_runtime(what, plan, stream, options);
+}
+
+result<engine_state::ticket_pointer> engine_state::leave_rows_to_runtime(
+    const runtime::copy_2d& what, copy_plan plan, stream_handle stream,
+    const copy_options& options) {
+  const auto current = current_for(stream);
+  if (!current) {
+    return current.error();
+  }
+  const auto queue = [&] { return gpu().copy_2d_async(what, stream); };
+  if (plan.reason == copy_reason::capturing) {
+    const auto done = queue();
+    return done ? result<ticket_pointer>(ticket_pointer{}) : done.error();
+  }
+  auto ticket = tracked(plan, stream, owners_of(options), queue);
+  if (ticket && kept_.any()) {
+    kept_.note(writable(what.src), extent(what, what.src_pitch), *ticket);
+    kept_.note(writable(what.dst), extent(what, what.dst_pitch), *ticket);
   }
   if (plan.reason == copy_reason::not_ready) {
     begin_set_up();
   }
-  return plan.reason == copy_reason::capturing ? ticket_pointer{}
-                                               : track(plan, stream, owners_of(options));
+  return ticket;
 }
 
 result<copy_facts> engine_state::facts_of_rows(const runtime::copy_2d& what, stream_handle stream,
@@ -201,7 +240,11 @@ result<engine_state::sorted_batch> engine_state::sort_batch(std::span<const copy
   }
   const bool could_pack = what.size() >= least_packed && !*capturing && !host_reaches_device_ &&
                           options.prefer == engine::unknown;
-  const bool may_pack = could_pack && prepare() && profile_.known != provenance::unknown;
+  if (could_pack) {
+    begin_set_up();
+  }
+  const bool may_pack =
+      could_pack && setup_.load() == setup_phase::ready && profile_.known != provenance::unknown;
   sorted_batch sorted;
   for (const auto& one : what) {
     if (one.bytes == 0) {
@@ -228,6 +271,12 @@ result<engine_state::sorted_batch> engine_state::sort_batch(std::span<const copy
     }
   }
   sorted.drop_small_groups();
+  for (const auto way : {direction::host_to_device, direction::device_to_host}) {
+    const auto& group = way == direction::host_to_device ? sorted.to_device : sorted.to_host;
+    if (auto mapped = check_packed(group, way); !mapped) {
+      return mapped.error();
+    }
+  }
   return sorted;
 }
 

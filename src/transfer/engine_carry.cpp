@@ -2,6 +2,7 @@
 // How a staged copy is carried: a lane, the order of the user's stream, the caller's share of the
 // work.
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include <fmt/format.h>
@@ -94,7 +95,15 @@ result<engine_state::ticket_pointer> engine_state::carry(staged_work work,
         return home->wait_until(done);
       });
   work.ticket = ticket;
-  carry_in(one, std::move(work), stream);
+  if (auto begun = begin_in(one, std::move(work)); !begun) {
+    return begun.error();
+  }
+  if (!carry_in(one, stream)) {
+    // Helpers may be inside a piece still: what they use is the caller's.
+    while (!ticket->is_done()) {
+      pass_time();
+    }
+  }
   if (ticket->is_done()) {
     // Failures are the call's own, since nothing was promised yet.
     if (const auto ended = ticket->wait(); !ended) {
@@ -104,13 +113,22 @@ result<engine_state::ticket_pointer> engine_state::carry(staged_work work,
   return ticket_pointer(std::move(ticket));
 }
 
-// Until the copy has ended, or is ordered and others will end it.
-void engine_state::carry_in(lane& one, staged_work work, runtime::stream_handle stream) {
-  const bool joins = work.until == completion::host;
-  const bool to_the_end = !joins || work.plan.threads == 1;
-  const unsigned helpers = work.plan.threads - 1;
+result<void> engine_state::begin_in(lane& one, staged_work work) {
+  try {
+    one.job->begin(std::move(work));
+    return {};
+  } catch (const std::bad_alloc&) {
+    one.phase.store(lane_phase::cooling);
+    return error(errc::gpu_out_of_memory, "the system has no memory for a copy", "copy engine");
+  }
+}
+
+// Until the copy has ended, or is ordered and others will end it. False where it has failed.
+bool engine_state::carry_in(lane& one, runtime::stream_handle stream) {
   auto& job = *one.job;
-  job.begin(std::move(work));
+  const bool joins = job.until() == completion::host;
+  const bool to_the_end = !joins || job.plan().threads == 1;
+  const unsigned helpers = job.plan().threads - 1;
   one.users.fetch_add(1);
   one.generation.fetch_add(1);
   one.phase.store(lane_phase::active);
@@ -142,8 +160,10 @@ void engine_state::carry_in(lane& one, staged_work work, runtime::stream_handle 
   if (job.is_failed()) {
     order_remains(one, stream);
   }
+  const bool failed = job.is_failed();
   close_if_ended(one);
   leave(one);
+  return !failed;
 }
 
 // DMAs of a failed copy may still run. Later work of the stream must not meet them: a later copy to

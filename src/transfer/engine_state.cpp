@@ -4,6 +4,8 @@
 
 #include <unistd.h>
 
+#include <functional>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -128,7 +130,7 @@ result<engine_state::ticket_pointer> engine_state::copy(const copy_range& ends,
   if (auto own = require_own_process("copy_engine::copy"); !own) {
     return own.error();
   }
-  reap_orphans(false);
+  reap_orphans();
   const auto facts = facts_of(ends, stream, options);
   if (!facts) {
     return facts.error();
@@ -216,51 +218,82 @@ result<engine_state::ticket_pointer> engine_state::carry_linear(const copy_range
   return leave_to_runtime(ends, starved, stream, options, until);
 }
 
+// A default stream is that of the engine's device. Nothing to do where there is only one.
+result<std::optional<runtime::scoped_device>> engine_state::current_for(
+    stream_handle stream) const {
+  const bool is_default = stream == runtime::default_stream || stream == runtime::per_thread_stream;
+  if (!is_default || gpu().devices().size() == 1) {
+    return std::optional<runtime::scoped_device>();
+  }
+  auto current = runtime::scoped_device::make(gpu(), options_.device);
+  if (!current) {
+    return current.error();
+  }
+  return std::optional<runtime::scoped_device>(std::move(*current));
+}
+
 result<engine_state::ticket_pointer> engine_state::leave_to_runtime(const copy_range& ends,
                                                                     copy_plan plan,
                                                                     stream_handle stream,
                                                                     const copy_options& options,
                                                                     completion until) {
-  if (until == completion::both && stream == runtime::default_stream &&
-      plan.reason != copy_reason::capturing) {
-    if (auto done = gpu().copy(ends.dst, ends.src, ends.bytes); !done) {
-      return done.error();
-    }
-    return ticket_pointer{};
+  const auto current = current_for(stream);
+  if (!current) {
+    return current.error();
   }
-  if (auto done = gpu().copy_async(ends.dst, ends.src, ends.bytes, stream); !done) {
+  const bool captured = plan.reason == copy_reason::capturing;
+  if (until == completion::both && !captured) {
+    auto done = stream == runtime::default_stream
+                    ? gpu().copy(ends.dst, ends.src, ends.bytes)
+                    : gpu().copy_async(ends.dst, ends.src, ends.bytes, stream);
+    if (done && stream != runtime::default_stream) {
+      done = gpu().synchronize_stream(stream);
+    }
+    return done ? result<ticket_pointer>(ticket_pointer{}) : done.error();
+  }
+  const auto queue = [&] { return gpu().copy_async(ends.dst, ends.src, ends.bytes, stream); };
+  // A handle of another thread, or of another device's default stream, says nothing later.
+  const bool named = stream != runtime::default_stream && stream != runtime::per_thread_stream;
+  const bool has_owner = options.source_owner || options.destination_owner;
+  if (!captured && (has_owner || !named || plan.reason != copy_reason::small)) {
+    return tracked(plan, stream, owners_of(options), queue);
+  }
+  if (auto done = queue(); !done) {
     return done.error();
   }
-  if (plan.reason == copy_reason::capturing) {
+  if (captured) {
     return ticket_pointer{};  // nothing runs before the graph is launched
-  }
-  if (until == completion::both) {
-    if (auto done = gpu().synchronize_stream(stream); !done) {
-      return done.error();
-    }
-    return ticket_pointer{};
-  }
-  if (options.source_owner || options.destination_owner || plan.reason != copy_reason::small) {
-    return track(plan, stream, owners_of(options));
   }
   return ticket_pointer(
       std::make_shared<deferred_ticket>(shared_from_this(), gpu(), plan, ends, stream));
 }
 
-// A ticket for what the stream has been given last.
-result<engine_state::ticket_pointer> engine_state::track(copy_plan plan, stream_handle stream,
-                                                         end_owners owners) {
+// Queues something into a stream, with a ticket for it that was there before: whatever fails, the
+// owners live for as long as the device may use their memory.
+result<engine_state::ticket_pointer> engine_state::tracked(
+    copy_plan plan, stream_handle stream, end_owners owners,
+    const std::function<result<void>()>& queue) {
+  reap_orphans();
+  std::shared_ptr<stream_ticket> ticket;
+  {
+    const auto scope = gpu_scope::enter(gpu(), options_.device);
+    if (!scope) {
+      return scope.error();
+    }
+    const auto event = gpu().create_event(options_.device, {});
+    if (!event) {
+      return event.error();
+    }
+    ticket = std::make_shared<stream_ticket>(shared_from_this(), gpu(), options_.device, *event,
+                                             plan, std::move(owners));
+  }
+  if (auto done = queue(); !done) {
+    return done.error();
+  }
   const auto scope = gpu_scope::enter(gpu(), options_.device);
-  if (!scope) {
-    return scope.error();
-  }
-  const auto event = gpu().create_event(options_.device, {});
-  if (!event) {
-    return event.error();
-  }
-  auto ticket =
-      std::make_shared<stream_ticket>(shared_from_this(), gpu(), *event, plan, std::move(owners));
-  if (auto recorded = gpu().record_event(*event, stream); !recorded) {
+  const auto recorded = scope ? gpu().record_event(ticket->event(), stream) : scope.error();
+  if (!recorded) {
+    static_cast<void>(gpu().synchronize_stream(stream));
     return recorded.error();
   }
   return ticket_pointer(std::move(ticket));
@@ -270,10 +303,12 @@ result<engine_state::ticket_pointer> engine_state::copy_directly(const copy_rang
                                                                  copy_plan plan,
                                                                  stream_handle stream,
                                                                  const copy_options& options) {
-  if (auto done = gpu().copy_async(ends.dst, ends.src, ends.bytes, stream); !done) {
-    return done.error();
+  const auto current = current_for(stream);
+  if (!current) {
+    return current.error();
   }
-  return track(plan, stream, owners_of(options));
+  return tracked(plan, stream, owners_of(options),
+                 [&] { return gpu().copy_async(ends.dst, ends.src, ends.bytes, stream); });
 }
 
 result<engine_state::ticket_pointer> engine_state::launch_kernel(const copy_range& ends,
@@ -296,17 +331,12 @@ result<engine_state::ticket_pointer> engine_state::launch_kernel(const copy_rang
   if (!src) {
     return src.error();
   }
-  {
+  return tracked(plan, stream, owners_of(options), [&]() -> result<void> {
     const auto scope = gpu_scope::enter(gpu(), options_.device);
-    if (!scope) {
-      return scope.error();
-    }
-    const runtime::kernel_copy request{.dst = *dst, .src = *src, .bytes = ends.bytes};
-    if (auto done = gpu().launch(request, stream); !done) {
-      return done.error();
-    }
-  }
-  return track(plan, stream, owners_of(options));
+    return scope ? gpu().launch(runtime::kernel_copy{.dst = *dst, .src = *src, .bytes = ends.bytes},
+                                stream)
+                 : scope.error();
+  });
 }
 
 // --- Kept ranges, orphans -----------------------------------------------------------------------
@@ -326,36 +356,43 @@ result<void> engine_state::forget(std::span<std::byte> memory) {
 }
 
 void engine_state::adopt(runtime::event_handle event, end_owners owners) {
+  if (closing_.load()) {
+    // Nobody will look again.
+    static_cast<void>(gpu().synchronize_event(event));
+    static_cast<void>(gpu().destroy_event(event));
+    return;
+  }
   const std::scoped_lock lock(orphans_mutex_);
   orphans_.push_back({event, std::move(owners)});
   orphan_count_.store(orphans_.size(), std::memory_order_release);
 }
 
-void engine_state::reap_orphans(bool all) {
+void engine_state::reap_orphans() {
   if (orphan_count_.load(std::memory_order_acquire) == 0) {
+    return;
+  }
+  const auto scope = gpu_scope::enter(gpu(), options_.device);
+  if (!scope) {
     return;
   }
   std::vector<orphan> looked;
   {
     const std::scoped_lock lock(orphans_mutex_);
     looked.swap(orphans_);
-    orphan_count_.store(0, std::memory_order_release);
   }
   std::vector<orphan> running;
   for (auto& one : looked) {
-    if (all) {
-      static_cast<void>(gpu().synchronize_event(one.event));
-    }
-    const auto state = gpu().query_event(one.event);
-    if (state && *state == runtime::progress::pending) {
-      running.push_back(std::move(one));
-    } else {
+    if (has_ended(gpu(), one.event)) {
       static_cast<void>(gpu().destroy_event(one.event));
+    } else {
+      running.push_back(std::move(one));
     }
   }
+  const std::scoped_lock lock(orphans_mutex_);
   for (auto& one : running) {
-    adopt(one.event, std::move(one.owners));
+    orphans_.push_back(std::move(one));
   }
+  orphan_count_.store(orphans_.size(), std::memory_order_release);
 }
 
 }  // namespace berth::transfer

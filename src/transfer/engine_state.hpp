@@ -88,7 +88,7 @@ private:
     settling,
     cooling
   };
-  enum class setup_phase : std::uint8_t { not_begun, running, ready, failed };
+  enum class setup_phase : std::uint8_t { not_begun, starting, running, ready, failed };
   static constexpr unsigned most_lanes = 16;
 
   struct lane {
@@ -111,8 +111,11 @@ private:
   [[nodiscard]] result<void> start_helpers();
   [[nodiscard]] result<void> stage(const copy_range& ends, direction way, const staging_rule& rule);
   // Whether the copy gains more from waiting for the set-up than that takes.
-  [[nodiscard]] static bool is_worth_waiting(const copy_facts& facts) noexcept;
+  [[nodiscard]] bool is_worth_waiting(const copy_facts& facts) const noexcept;
   void abandon_all() noexcept;
+  void end_copies() noexcept;
+  void release_all(std::chrono::nanoseconds deadline) noexcept;
+  [[nodiscard]] runtime::step_outcome guarded_step(unsigned worker) noexcept;
   [[nodiscard]] result<void> make_lane(lane& one);
   bool help(lane& one, unsigned worker, bool& wanted);
   [[nodiscard]] static bool enter(lane& one) noexcept;
@@ -121,6 +124,7 @@ private:
   // Workers [first, first + count) of those that a copy wants.
   void wake_helpers(unsigned first, unsigned count, unsigned helpers) noexcept;
   void wake_first(unsigned helpers) noexcept;
+  void wake_others(const lane& one, unsigned worker, unsigned helpers) noexcept;
   [[nodiscard]] bool wait_until(const std::function<bool()>& done);
   void pass_time() const;
 
@@ -165,13 +169,17 @@ private:
   [[nodiscard]] result<ticket_pointer> launch_kernel(const copy_range& ends, copy_plan plan,
                                                      runtime::stream_handle stream,
                                                      const copy_options& options);
-  [[nodiscard]] result<ticket_pointer> track(copy_plan plan, runtime::stream_handle stream,
-                                             end_owners owners);
+  [[nodiscard]] result<std::optional<runtime::scoped_device>> current_for(
+      runtime::stream_handle stream) const;
+  [[nodiscard]] result<ticket_pointer> tracked(copy_plan plan, runtime::stream_handle stream,
+                                               end_owners owners,
+                                               const std::function<result<void>()>& queue);
   // Null ticket: no lane could be had; nothing was done.
   [[nodiscard]] result<ticket_pointer> carry(staged_work work, runtime::stream_handle stream,
                                              end_owners owners,
                                              patience how_long = patience::brief);
-  void carry_in(lane& one, staged_work work, runtime::stream_handle stream);
+  [[nodiscard]] static result<void> begin_in(lane& one, staged_work work);
+  [[nodiscard]] bool carry_in(lane& one, runtime::stream_handle stream);
   void order_remains(const lane& one, runtime::stream_handle stream) const;
   // engine_batch.cpp
   [[nodiscard]] result<copy_facts> facts_of_rows(const runtime::copy_2d& what,
@@ -180,6 +188,10 @@ private:
   [[nodiscard]] result<ticket_pointer> carry_rows(const runtime::copy_2d& what, copy_plan plan,
                                                   runtime::stream_handle stream,
                                                   const copy_options& options);
+  [[nodiscard]] result<ticket_pointer> leave_rows_to_runtime(const runtime::copy_2d& what,
+                                                             copy_plan plan,
+                                                             runtime::stream_handle stream,
+                                                             const copy_options& options);
   [[nodiscard]] result<ticket_pointer> copy_row_by_row(const runtime::copy_2d& what,
                                                        runtime::stream_handle stream,
                                                        const copy_options& options);
@@ -194,7 +206,7 @@ private:
                                                     const copy_options& options);
   [[nodiscard]] staged_work staged(const copy_plan& plan, std::vector<block> blocks) const;
   [[nodiscard]] result<void> require_own_process(std::string_view call) const;
-  void reap_orphans(bool all);
+  void reap_orphans();
 
   const std::shared_ptr<memory::context_state> home_;
   const copy_engine_options options_;
@@ -221,7 +233,8 @@ private:
   std::optional<error> setup_failure_;  // written before setup_ says `failed`
   copy_profile profile_;                // written before setup_ says `ready`
   std::atomic<bytes_t> small_below_{0};
-  std::atomic<bool> closing_{false};
+  std::atomic<bool> ending_{false};   // nothing new is set up
+  std::atomic<bool> closing_{false};  // what stands still is cancelled
   std::atomic<bool> wants_lane_{false};
 
   std::mutex lanes_mutex_;  // who takes which lane

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <exception>
 #include <fstream>
 #include <string>
 #include <system_error>
@@ -38,6 +39,8 @@ constexpr unsigned woken_by_each = 4;
 // fresh pages in 700.
 constexpr bytes_t worth_waiting = 512 * mib;
 constexpr bytes_t worth_waiting_if_fresh = 32 * mib;
+// Calibration may take so many times as long.
+constexpr bytes_t calibration_share = 16;
 // Until the profile is there, smaller copies are not looked at.
 constexpr bytes_t small_unless_known = 1 * mib;
 // How long what makes progress may take to end, when the engine ends.
@@ -108,36 +111,60 @@ void engine_state::shut_down() noexcept {
     abandon_all();
     return;
   }
-  const auto deadline = gpu().now() + farewell;
-  const auto all_lanes = [this](auto fits) {
-    return std::all_of(lanes_.begin(), lanes_.end(),
-                       [&](const auto& one) { return fits(one.phase.load()); });
-  };
-  const auto is_quiet = [](lane_phase phase) {
-    return phase == lane_phase::absent || phase == lane_phase::free || phase == lane_phase::cooling;
-  };
-  while (!all_lanes(is_quiet)) {
-    if (gpu().now() > deadline) {
-      closing_.store(true);
-      for (auto& one : lanes_) {
-        if (enter(one)) {
-          one.job->fail(error(errc::transfer_cancelled, "the copy engine has ended", "copy engine",
-                              "let the engine outlive its tickets, or wait for them first"));
-          close_if_ended(one);
-        }
-        leave(one);
-      }
-    }
+  ending_.store(true);
+  while (setup_.load() == setup_phase::starting || setup_.load() == setup_phase::running) {
     pass_time();
   }
+  end_copies();
   closing_.store(true);
-  while (!all_lanes([](lane_phase phase) {
+  const auto deadline = gpu().now() + farewell;
+  const auto has_cooled = [](const lane& one) {
+    const auto phase = one.phase.load();
     return phase == lane_phase::absent || phase == lane_phase::free;
-  }) && gpu().now() < deadline) {
+  };
+  while (!std::all_of(lanes_.begin(), lanes_.end(), has_cooled) && gpu().now() < deadline) {
     refresh_lanes();
     pass_time();
   }
   workers_.clear();
+  release_all(deadline);
+}
+
+// Copies that make progress come to their end; what stands still for too long is cancelled.
+void engine_state::end_copies() noexcept {
+  const auto is_quiet = [](const lane& one) {
+    const auto phase = one.phase.load();
+    return phase == lane_phase::absent || phase == lane_phase::free || phase == lane_phase::cooling;
+  };
+  auto deadline = gpu().now() + farewell;
+  std::uint64_t seen = 0;
+  while (!std::all_of(lanes_.begin(), lanes_.end(), is_quiet)) {
+    std::uint64_t steps = 0;
+    const bool late = gpu().now() > deadline;
+    for (auto& one : lanes_) {
+      if (enter(one)) {
+        steps += one.job->steps();
+        if (late) {
+          one.job->fail(error(errc::transfer_cancelled, "the copy engine has ended", "copy engine",
+                              "let the engine outlive its tickets, or wait for them first"));
+          close_if_ended(one);
+        }
+      }
+      leave(one);
+    }
+    if (steps != seen) {
+      seen = steps;
+      deadline = gpu().now() + farewell;
+    }
+    if (late) {
+      closing_.store(true);
+    }
+    pass_time();
+  }
+}
+
+// What the device still uses after the deadline stays as it is, to the end of the process.
+void engine_state::release_all(std::chrono::nanoseconds deadline) noexcept {
   for (auto& one : lanes_) {
     if (one.phase.load() == lane_phase::cooling) {
       one.through->abandon();
@@ -148,8 +175,16 @@ void engine_state::shut_down() noexcept {
     one.through.reset();
     one.phase.store(lane_phase::absent);
   }
+  while ((!kept_.are_unused() || orphan_count_.load() > 0) && gpu().now() < deadline) {
+    reap_orphans();
+    pass_time();
+  }
   kept_.remove_all();
-  reap_orphans(true);
+  const std::scoped_lock lock(orphans_mutex_);
+  if (!orphans_.empty()) {
+    // NOLINTNEXTLINE(cppcoreguidelines-owning-memory): a DMA may use them for ever
+    static_cast<void>(new std::vector<orphan>(std::exchange(orphans_, {})));
+  }
 }
 
 // In the child of a fork: the threads are not there, and the runtime cannot be used.
@@ -167,12 +202,28 @@ void engine_state::abandon_all() noexcept {
 
 // --- Workers ------------------------------------------------------------------------------------
 
+// A step must not throw: memory that the system does not have fails what was under way.
+step_outcome engine_state::guarded_step(unsigned worker) noexcept {
+  try {
+    return step(worker);
+  } catch (const std::exception& thrown) {
+    const auto running = setup_phase::running;
+    if (worker == 0 && setup_.load() == running) {
+      setup_failure_.emplace(errc::internal, thrown.what(), "copy engine");
+      setup_.store(setup_phase::failed);
+    }
+    return step_outcome::poll;
+  }
+}
+
 step_outcome engine_state::step(unsigned worker) {
   if (worker == 0 && background_work()) {
     return step_outcome::again;
   }
   bool wanted = false;
-  for (auto& one : lanes_) {
+  // Not all from the first on: a busy lane must not keep every worker.
+  for (unsigned index = 0; index < most_lanes; ++index) {
+    auto& one = lanes_[(worker + index) % most_lanes];
     if (help(one, worker, wanted)) {
       return step_outcome::again;
     }
@@ -190,20 +241,29 @@ bool engine_state::help(lane& one, unsigned worker, bool& wanted) {
     const unsigned helpers = one.job->plan().threads - 1;
     if (worker < helpers) {
       wanted = true;
-      auto& seen = helpers_[worker].seen[static_cast<std::size_t>(&one - lanes_.data())];
-      if (const auto copy = one.generation.load(std::memory_order_relaxed); seen != copy) {
-        seen = copy;
-        wake_helpers(first_woken + woken_by_each * worker, woken_by_each, helpers);
-      }
-      worked = one.job->work_once();
-      if (!worked) {
-        one.job->pump();
+      wake_others(one, worker, helpers);
+      try {
+        worked = one.job->work_once();
+        if (!worked) {
+          one.job->pump();
+        }
+      } catch (const std::exception& thrown) {
+        one.job->fail(error(errc::internal, thrown.what(), "copy engine"));
       }
       close_if_ended(one);
     }
   }
   leave(one);
   return worked;
+}
+
+// Once for each copy.
+void engine_state::wake_others(const lane& one, unsigned worker, unsigned helpers) noexcept {
+  auto& seen = helpers_[worker].seen[static_cast<std::size_t>(&one - lanes_.data())];
+  if (const auto copy = one.generation.load(std::memory_order_relaxed); seen != copy) {
+    seen = copy;
+    wake_helpers(first_woken + woken_by_each * worker, woken_by_each, helpers);
+  }
 }
 
 // Invariant: a job is touched only between enter() and leave() of a lane that enter() found active,
@@ -245,6 +305,9 @@ void engine_state::wake_first(unsigned helpers) noexcept {
 }
 
 bool engine_state::wait_until(const std::function<bool()>& done) {
+  if (getpid() != process_) {
+    return done();  // the threads are the parent's
+  }
   return executor_->wait_until(done);
 }
 
@@ -264,12 +327,14 @@ void engine_state::pass_time() const {
 
 void engine_state::begin_set_up() {
   auto expected = setup_phase::not_begun;
-  if (!setup_.compare_exchange_strong(expected, setup_phase::running)) {
+  if (!setup_.compare_exchange_strong(expected, setup_phase::starting)) {
     return;
   }
   try {
     start_worker(0);
-  } catch (const std::system_error& refused) {
+    setup_.store(setup_phase::running);  // not before: the worker adds the others to the list
+    workers_.front()->wake();
+  } catch (const std::exception& refused) {
     setup_failure_ = error(errc::gpu_not_permitted,
                            fmt::format("the system gives no thread: {}", refused.what()),
                            "copy engine", "copies are left to the runtime");
@@ -282,10 +347,13 @@ void engine_state::start_worker(unsigned index) {
   worker_count_.store(index + 1);
 }
 
-bool engine_state::is_worth_waiting(const copy_facts& facts) noexcept {
+bool engine_state::is_worth_waiting(const copy_facts& facts) const noexcept {
   const bool fresh_result =
       facts.way == direction::device_to_host && facts.host_pages == runtime::pages::fresh;
-  return facts.bytes >= (fresh_result ? worth_waiting_if_fresh : worth_waiting);
+  const bool may_calibrate =
+      options_.profile == calibration::cached || options_.profile == calibration::fresh;
+  const bytes_t least = fresh_result ? worth_waiting_if_fresh : worth_waiting;
+  return facts.bytes >= (may_calibrate ? calibration_share * least : least);
 }
 
 bool engine_state::background_work() {
@@ -293,7 +361,7 @@ bool engine_state::background_work() {
     set_up();
     return true;
   }
-  if (!wants_lane_.exchange(false)) {
+  if (setup_.load() != setup_phase::ready || ending_.load() || !wants_lane_.exchange(false)) {
     return false;
   }
   for (unsigned index = 0; index < lane_limit_.load(); ++index) {
@@ -310,6 +378,12 @@ bool engine_state::background_work() {
 
 void engine_state::set_up() {
   choose_means();
+  const auto scope = gpu_scope::enter(gpu(), options_.device);
+  if (!scope) {
+    setup_failure_ = scope.error();
+    setup_.store(setup_phase::failed);
+    return;
+  }
   lanes_[0].phase.store(lane_phase::making);
   auto made = make_lane(lanes_[0]);
   if (made) {
@@ -390,7 +464,7 @@ result<void> engine_state::prepare() {
     return own;
   }
   begin_set_up();
-  if (!wait_until([this] { return setup_.load() != setup_phase::running; })) {
+  if (!wait_until([this] { return setup_.load() > setup_phase::running; })) {
     return error(errc::internal, "the set-up stands still for ever", "copy_engine::prepare");
   }
   if (setup_.load() == setup_phase::failed) {
@@ -407,9 +481,15 @@ void engine_state::refresh_lanes() {
     if (one.phase.load() != lane_phase::cooling) {
       continue;
     }
+    // The answer holds for the copy that was asked about: another may have come and gone meanwhile.
+    const auto copy = one.generation.load();
     const auto state = gpu().query_stream(one.through->stream());
-    if (state && *state == runtime::progress::complete) {
-      auto expected = lane_phase::cooling;
+    if (!state || *state != runtime::progress::complete) {
+      continue;
+    }
+    const std::scoped_lock lock(lanes_mutex_);
+    auto expected = lane_phase::cooling;
+    if (one.generation.load() == copy) {
       one.phase.compare_exchange_strong(expected, lane_phase::free);
     }
   }

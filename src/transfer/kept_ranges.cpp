@@ -43,10 +43,31 @@ result<void> kept_ranges::remove(std::span<std::byte> memory) {
     ranges_.erase(found);
     count_.fetch_sub(1, std::memory_order_release);
   }
+  result<void> waited;
   for (const auto& one : removed.copies) {
-    static_cast<void>(one->wait());  // its own error is its ticket's to tell
+    // Its own error is its ticket's to tell; but nothing is unlocked under a DMA.
+    if (const auto done = one->wait(); !done && !one->is_done()) {
+      waited = done.error();
+    }
+  }
+  if (!waited) {
+    const std::scoped_lock lock(mutex_);
+    ranges_.emplace(memory.data(), std::move(removed));
+    count_.fetch_add(1, std::memory_order_release);
+    return waited;
   }
   return home_.registered().release(removed.pieces);
+}
+
+bool kept_ranges::are_unused() const {
+  std::vector<std::shared_ptr<ticket_state>> copies;
+  {
+    const std::scoped_lock lock(mutex_);
+    for (const auto& [first, one] : ranges_) {
+      copies.insert(copies.end(), one.copies.begin(), one.copies.end());
+    }
+  }
+  return std::all_of(copies.begin(), copies.end(), [](const auto& one) { return one->is_done(); });
 }
 
 void kept_ranges::remove_all() noexcept {
@@ -57,10 +78,11 @@ void kept_ranges::remove_all() noexcept {
     count_.store(0, std::memory_order_release);
   }
   for (const auto& [first, one] : all) {
-    for (const auto& copy : one.copies) {
-      static_cast<void>(copy->wait());
+    const bool unused = std::all_of(one.copies.begin(), one.copies.end(),
+                                    [](const auto& copy) { return copy->is_done(); });
+    if (unused) {
+      static_cast<void>(home_.registered().release(one.pieces));
     }
-    static_cast<void>(home_.registered().release(one.pieces));
   }
 }
 

@@ -24,7 +24,9 @@ public:
   [[nodiscard]] result<void> add(std::span<std::byte> memory, int device);
   // Blocks for the copies that use the range. @errors transfer_not_kept
   [[nodiscard]] result<void> remove(std::span<std::byte> memory);
+  // Ranges that no copy uses any more; the others stay page-locked.
   void remove_all() noexcept;
+  [[nodiscard]] bool are_unused() const;
 
   [[nodiscard]] bool any() const noexcept { return count_.load(std::memory_order_acquire) > 0; }
   // Whether all of the range is kept.

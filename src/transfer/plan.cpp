@@ -52,8 +52,9 @@ decision staged(const copy_facts& facts, const staging_rule& rule, const engine_
   }
   plan.reads_ahead = is_file_source(facts);
   // At least two blocks must fit into the ring, or link and threads take turns.
-  plan.largest_block = std::min(plan.largest_block, std::max(plan.piece, means.ring_bytes / 4));
+  plan.largest_block = std::min(plan.largest_block, std::max<bytes_t>(means.ring_bytes / 4, 1));
   plan.first_block = std::min(plan.first_block, plan.largest_block);
+  plan.piece = std::min(plan.piece, plan.largest_block);
   if (plan.threads == 1) {
     plan.path = copy_path::staged_inline;
     plan.reason = copy_reason::one_cpu;

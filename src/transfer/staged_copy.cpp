@@ -192,7 +192,7 @@ void staged_copy::pump() {
   pump_again_.store(true);
   // Whoever leaves a note while another pumps relies on that one looking again after it has let go.
   while (pump_again_.load() && !pumping_.exchange(true)) {
-    pump_again_.store(false);
+    pump_again_.exchange(false);  // takes what the note's writer did before
     pump_once();
     pumping_.store(false);
   }
@@ -255,6 +255,9 @@ void staged_copy::take() {
   while (taken_ < block_count_ && taken_ - given_back_ < ring::most_blocks) {
     const auto where = ring_.take(slot_bytes(work_.blocks[taken_].bytes) + states_[taken_].scratch);
     if (!where) {
+      if (taken_ == given_back_) {  // the ring is empty: it will never have room
+        fail(error(errc::internal, "a block is larger than the ring", "copy engine"));
+      }
       return;
     }
     states_[taken_].where = *where;
@@ -312,7 +315,10 @@ void staged_copy::watch(std::chrono::nanoseconds now) {
     return;
   }
   stall_reported_ = true;
-  (*work_.on_stall)({.plan = work_.plan, .done = bytes_done(), .since = now - progressed_});
+  try {
+    (*work_.on_stall)({.plan = work_.plan, .done = bytes_done(), .since = now - progressed_});
+  } catch (...) {  // NOLINT(bugprone-empty-catch): the program's own fault is no fault of the copy
+  }
 }
 
 }  // namespace berth::transfer

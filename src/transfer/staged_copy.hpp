@@ -71,6 +71,11 @@ public:
   // Later work of the stream waits for all DMAs. Pre: is_ordered().
   [[nodiscard]] result<void> join(runtime::stream_handle stream);
   [[nodiscard]] const copy_plan& plan() const noexcept { return work_.plan; }
+  [[nodiscard]] completion until() const noexcept { return work_.until; }
+  // Changes with every step that any block has taken.
+  [[nodiscard]] std::uint64_t steps() const noexcept {
+    return std::uint64_t{submitted_.load()} + completed_.load() + worked_.load();
+  }
 
 private:
   struct block_state {

@@ -82,9 +82,12 @@ private:
   void run() {
     backoff idle;
     auto woken = steady::now();
-    while (!stopping_.load()) {
-      // Before the step: a wake() during it must not be missed.
+    while (true) {
+      // Before all else: a wake() from now on, also the destructor's, must not be missed.
       const auto seen = signals_.load();
+      if (stopping_.load()) {
+        return;
+      }
       switch (what_()) {
         case step_outcome::again:
           idle.reset();

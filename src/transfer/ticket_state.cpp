@@ -4,14 +4,26 @@
 #include <algorithm>
 #include <utility>
 
+#include "transfer/gpu_scope.hpp"
+
 namespace berth::transfer {
+
+bool has_ended(runtime::driver& gpu, runtime::event_handle event) {
+  const auto state = gpu.query_event(event);
+  if (state) {
+    return *state == runtime::progress::complete;
+  }
+  return state.error().code() == errc::gpu_device_lost ||
+         state.error().code() == errc::gpu_shut_down;
+}
 
 // --- stream_ticket ------------------------------------------------------------------------------
 
-stream_ticket::stream_ticket(std::shared_ptr<orphanage> home, runtime::driver& of,
+stream_ticket::stream_ticket(std::shared_ptr<orphanage> home, runtime::driver& of, int device,
                              runtime::event_handle event, copy_plan plan, end_owners owners)
     : home_(std::move(home)),
       gpu_(of),
+      device_(device),
       event_(event),
       stats_{.plan = plan, .blocks = 1},
       owners_(std::move(owners)),
@@ -26,13 +38,19 @@ stream_ticket::~stream_ticket() {
 }
 
 bool stream_ticket::is_done() {
-  const auto state = gpu_.query_event(event_);
-  return !state || *state == runtime::progress::complete;
+  const auto scope = gpu_scope::enter(gpu_, device_);
+  return scope && has_ended(gpu_, event_);
 }
 
 result<copy_stats> stream_ticket::wait() {
-  if (auto done = gpu_.synchronize_event(event_); !done) {
-    return done.error();
+  {
+    const auto scope = gpu_scope::enter(gpu_, device_);
+    if (!scope) {
+      return scope.error();
+    }
+    if (auto done = gpu_.synchronize_event(event_); !done) {
+      return done.error();
+    }
   }
   const std::scoped_lock lock(mutex_);
   if (stats_.total.count() == 0) {
@@ -112,7 +130,10 @@ staged_ticket::staged_ticket(copy_plan plan, end_owners owners, waiter wait_unti
 
 result<copy_stats> staged_ticket::wait() {
   if (!is_done() && !wait_until_([this] { return is_done(); })) {
-    return error(errc::internal, "a copy stands still for ever", "ticket::wait");
+    return error(
+        errc::internal,
+        "a copy that nobody carries on: its engine is the parent process's, or it stands still",
+        "ticket::wait");
   }
   const std::scoped_lock lock(mutex_);
   if (failure_) {

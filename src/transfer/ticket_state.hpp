@@ -59,18 +59,23 @@ public:
   virtual void adopt(runtime::event_handle event, end_owners owners) = 0;
 };
 
+// Whether the work before the event's record has ended: also with an error, but not where only the
+// question has failed.
+[[nodiscard]] bool has_ended(runtime::driver& gpu, runtime::event_handle event);
+
 // A copy that ends when a stream has come so far.
 class stream_ticket final : public ticket_state {
 public:
   // `home` keeps `of` alive. The event is the ticket's.
-  stream_ticket(std::shared_ptr<orphanage> home, runtime::driver& of, runtime::event_handle event,
-                copy_plan plan, end_owners owners);
+  stream_ticket(std::shared_ptr<orphanage> home, runtime::driver& of, int device,
+                runtime::event_handle event, copy_plan plan, end_owners owners);
   ~stream_ticket() override;
   stream_ticket(const stream_ticket&) = delete;
   stream_ticket& operator=(const stream_ticket&) = delete;
   stream_ticket(stream_ticket&&) = delete;
   stream_ticket& operator=(stream_ticket&&) = delete;
 
+  [[nodiscard]] runtime::event_handle event() const noexcept { return event_; }
   bool is_done() override;
   result<copy_stats> wait() override;
   copy_stats stats() override;
@@ -78,6 +83,7 @@ public:
 private:
   std::shared_ptr<orphanage> home_;
   runtime::driver& gpu_;
+  int device_;
   runtime::event_handle event_;
   copy_stats stats_;
   end_owners owners_;

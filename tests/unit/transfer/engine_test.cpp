@@ -238,6 +238,7 @@ TEST(CopyEngine, ABatchOfTinyCopiesFitsIntoTheRing) {
     up.push_back({device.data() + 2 * i, source.data() + 2 * i, 1});
   }
   on.engine.copy_batch(up, on.stream).wait();
+  on.stream.synchronize();
   host_buffer result(2 * count);
   on.gpu->copy(result.data(), device.data(), 2 * count).value();
   std::size_t wrong = 0;
