@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // berth's own kernels: results, limits, and requests that are refused.
+#include <algorithm>
 #include <array>
 #include <limits>
+#include <span>
+#include <vector>
 
 #include "conformance/fixture.hpp"
 
@@ -10,10 +13,13 @@ namespace {
 
 using runtime::kernel_copy;
 using runtime::kernel_fill;
+using runtime::kernel_scatter;
 using runtime::kernel_spin;
 using runtime::kernel_touch;
 using runtime::kernel_verify;
 using runtime::launch_shape;
+using runtime::scatter_entry;
+using runtime::scatter_way;
 using runtime::touch_access;
 
 class kernel_suite : public suite {
@@ -270,6 +276,265 @@ TEST_P(kernel_suite, memory_that_the_device_cannot_reach_is_refused) {
   expect_refused(kernel_fill{device + 8, size, 1});
   expect_refused(kernel_copy{device, heap, size});
   expect_refused(kernel_verify{device, 64, 1, 0, reinterpret_cast<std::uint64_t*>(heap)});
+  expect_usable();
+}
+
+// One range of a scatter: where it begins in the memory that is scattered and in the packed run.
+struct part {
+  bytes_t place = 0;
+  bytes_t packed = 0;
+  bytes_t bytes = 0;
+};
+
+class scatter_suite : public kernel_suite {
+protected:
+  static constexpr std::array<scatter_way, 2> ways{scatter_way::spread, scatter_way::collect};
+
+  // The two sides of a scatter, each of `size` bytes.
+  struct sides {
+    std::byte* memory;
+    std::byte* packed;
+    bytes_t size;
+  };
+
+  // One part behind the other with bytes between them that belong to none; each begins that far
+  // behind a multiple of 16.
+  static std::vector<part> parts_of(std::span<const bytes_t> lengths, bytes_t place_shift = 0,
+                                    bytes_t packed_shift = 0) {
+    std::vector<part> all;
+    bytes_t at = 32;
+    for (const auto length : lengths) {
+      all.push_back({.place = at + place_shift, .packed = at + packed_shift, .bytes = length});
+      at += (length + 15) / 16 * 16 + 32;
+    }
+    return all;
+  }
+  // So many bytes hold the parts, and some behind them.
+  static bytes_t size_of(std::span<const part> parts) {
+    bytes_t size = 64;
+    for (const auto& one : parts) {
+      size = std::max(size, std::max(one.place, one.packed) + one.bytes + 64);
+    }
+    return size;
+  }
+  sides device_sides(std::span<const part> parts) {
+    const bytes_t length = size_of(parts);
+    return {.memory = device_memory(length), .packed = device_memory(length), .size = length};
+  }
+
+  // In pinned memory; null for no parts.
+  const scatter_entry* table_of(std::span<const part> parts, std::byte* memory) {
+    if (parts.empty()) {
+      return nullptr;
+    }
+    auto* const table =
+        reinterpret_cast<scatter_entry*>(pinned_memory(parts.size() * sizeof(scatter_entry)));
+    std::transform(parts.begin(), parts.end(), table, [memory](const part& one) {
+      return scatter_entry{.memory = memory + one.place, .place = one.packed, .bytes = one.bytes};
+    });
+    return static_cast<scatter_entry*>(must(gpu().device_address(table)));
+  }
+
+  // Scatters, and compares every byte of both sides: also those that belong to no part.
+  // `reached` is what the device calls the sides, where that is not what the host does.
+  void expect_scattered(std::span<const part> parts, scatter_way way, const sides& on,
+                        const sides& reached, launch_shape shape = {}) {
+    auto memory = pattern(on.size, 11);
+    auto packed = pattern(on.size, 12);
+    put(on.memory, memory);
+    put(on.packed, packed);
+    const auto* const table = table_of(parts, reached.memory);
+    run(kernel_scatter{reached.packed, table, parts.size(), way}, shape);
+    for (const auto& one : parts) {
+      auto* const place = memory.data() + one.place;
+      auto* const beside = packed.data() + one.packed;
+      way == scatter_way::spread ? std::copy_n(beside, one.bytes, place)
+                                 : std::copy_n(place, one.bytes, beside);
+    }
+    EXPECT_EQ(take(on.memory, on.size), memory);
+    EXPECT_EQ(take(on.packed, on.size), packed);
+  }
+  void expect_scattered(std::span<const part> parts, scatter_way way, const sides& on) {
+    expect_scattered(parts, way, on, on);
+  }
+
+  // Of 0 to 300 bytes, in no order of size.
+  static std::vector<bytes_t> many_lengths(std::size_t count) {
+    std::vector<bytes_t> lengths(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      lengths[i] = i * 37 % 301;
+    }
+    return lengths;
+  }
+};
+BERTH_CONFORMANCE_SUITE(scatter_suite);
+
+TEST_P(scatter_suite, copies_at_any_alignment_and_nothing_else) {
+  constexpr std::array<bytes_t, 12> lengths{1,  7,    8,    9,     15,    16,
+                                            17, 4095, 4096, 65536, 65537, 1 * mib + 5};
+  struct shifts {
+    bytes_t place;
+    bytes_t packed;
+  };
+  const auto on = device_sides(parts_of(lengths, 15, 15));
+  for (const auto shift : {shifts{0, 0}, shifts{0, 1}, shifts{1, 0}, shifts{1, 1}, shifts{8, 8},
+                           shifts{8, 0}, shifts{15, 3}}) {
+    const auto parts = parts_of(lengths, shift.place, shift.packed);
+    for (const auto way : ways) {
+      SCOPED_TRACE(testing::Message() << "shifted by " << shift.place << " and " << shift.packed
+                                      << (way == scatter_way::spread ? ", spread" : ", collected"));
+      expect_scattered(parts, way, on);
+    }
+  }
+}
+
+TEST_P(scatter_suite, entries_of_0_bytes_do_nothing) {
+  constexpr std::array<bytes_t, 5> lengths{0, 5, 0, 64, 0};
+  constexpr std::array<bytes_t, 2> nothing{0, 0};
+  for (const auto way : ways) {
+    const auto some = parts_of(lengths, 3, 4);
+    expect_scattered(some, way, device_sides(some));
+    const auto none = parts_of(nothing);
+    expect_scattered(none, way, device_sides(none));
+  }
+}
+
+TEST_P(scatter_suite, no_entries_do_nothing) {
+  const std::vector<part> none;
+  const auto on = device_sides(none);
+  for (const auto way : ways) {
+    expect_scattered(none, way, on);
+    run(kernel_scatter{nullptr, nullptr, 0, way});
+  }
+}
+
+TEST_P(scatter_suite, takes_any_number_of_entries) {
+  for (const std::size_t count : {1U, 7U, 8U, 9U, 63U, 64U, 65U, 700U}) {
+    SCOPED_TRACE(count);
+    const auto parts = parts_of(many_lengths(count), 5, 11);
+    const auto on = device_sides(parts);
+    for (const auto way : ways) {
+      expect_scattered(parts, way, on);
+    }
+  }
+}
+
+// In the packed run the last range comes first, and all are without a gap.
+TEST_P(scatter_suite, entries_have_any_order_and_no_gaps) {
+  auto parts = parts_of(many_lengths(300));
+  bytes_t at = 0;
+  std::for_each(parts.rbegin(), parts.rend(), [&at](part& one) {
+    one.packed = at;
+    at += one.bytes;
+  });
+  const auto on = device_sides(parts);
+  for (const auto way : ways) {
+    expect_scattered(parts, way, on);
+  }
+}
+
+TEST_P(scatter_suite, any_shape_gives_the_same_result) {
+  const auto parts = parts_of(many_lengths(200), 1, 2);
+  const auto on = device_sides(parts);
+  for (const auto shape : {launch_shape{1, 64}, launch_shape{1, 1024}, launch_shape{3, 192},
+                           launch_shape{0, 256}, launch_shape{7, 0}, launch_shape{5000, 64}}) {
+    SCOPED_TRACE(testing::Message() << shape.blocks << " x " << shape.threads);
+    for (const auto way : ways) {
+      expect_scattered(parts, way, on, on, shape);
+    }
+  }
+}
+
+// As the copy engine's ring, and the other way about.
+TEST_P(scatter_suite, reaches_pinned_memory_on_either_side) {
+  const auto parts = parts_of(many_lengths(200), 3, 0);
+  const auto length = size_of(parts);
+  auto* const device = device_memory(length);
+  auto* const pinned = pinned_memory(length);
+  auto* const reached = as_bytes(must(gpu().device_address(pinned)));
+  for (const auto way : ways) {
+    expect_scattered(parts, way, {device, pinned, length}, {device, reached, length});
+    expect_scattered(parts, way, {pinned, device, length}, {reached, device, length});
+  }
+}
+
+TEST_P(scatter_suite, runs_in_the_order_of_its_stream) {
+  constexpr std::array<bytes_t, 3> lengths{4096, 1, 65536};
+  const auto parts = parts_of(lengths);
+  const auto on = device_sides(parts);
+  auto* const back = device_memory(on.size);
+  const auto* const table = table_of(parts, on.memory);
+  const auto* const back_table = table_of(parts, back);
+  const auto work = stream();
+  delay(work, 5ms);
+  must(gpu().launch(kernel_fill{on.memory, on.size, 21}, work));
+  must(gpu().launch(kernel_scatter{on.packed, table, parts.size(), scatter_way::collect}, work));
+  must(gpu().fill_async(on.memory, std::byte{0}, on.size, work));
+  must(
+      gpu().launch(kernel_scatter{on.packed, back_table, parts.size(), scatter_way::spread}, work));
+  EXPECT_THAT(gpu().synchronize_stream(work), succeeds());
+  for (const auto& one : parts) {
+    EXPECT_EQ(take(back + one.place, one.bytes), pattern(one.bytes, 21, one.place));
+  }
+}
+
+TEST_P(scatter_suite, runs_in_streams_of_each_device) {
+  const auto parts = parts_of(many_lengths(100), 2, 6);
+  const auto length = size_of(parts);
+  for (int index = 0; index < device_count(); ++index) {
+    const auto scope = must(runtime::scoped_device::make(gpu(), index));
+    const sides on{device_memory(length, index), device_memory(length, index), length};
+    put_pattern(on.memory, length, 31);
+    const auto work = stream({}, index);
+    const auto* const table = table_of(parts, on.memory);
+    EXPECT_THAT(
+        gpu().launch(kernel_scatter{on.packed, table, parts.size(), scatter_way::collect}, work),
+        succeeds());
+    EXPECT_THAT(gpu().synchronize_stream(work), succeeds());
+    for (const auto& one : parts) {
+      EXPECT_EQ(take(on.packed + one.packed, one.bytes), pattern(one.bytes, 31, one.place));
+    }
+  }
+}
+
+TEST_P(scatter_suite, impossible_requests_are_refused) {
+  constexpr std::array<bytes_t, 2> lengths{64, 64};
+  const auto parts = parts_of(lengths);
+  const auto on = device_sides(parts);
+  const auto* const table = table_of(parts, on.memory);
+  for (const auto way : ways) {
+    expect_refused(kernel_scatter{nullptr, table, 1, way});
+    expect_refused(kernel_scatter{on.packed, nullptr, 1, way});
+    for (const bytes_t off : {1U, 2U, 4U}) {
+      const auto place = reinterpret_cast<std::uintptr_t>(table) + off;
+      // NOLINTNEXTLINE(performance-no-int-to-ptr): an address that no entry can have
+      const auto* const odd = reinterpret_cast<const scatter_entry*>(place);
+      expect_refused(kernel_scatter{on.packed, odd, 1, way});
+    }
+    expect_refused(kernel_scatter{on.packed, table, 1, way}, {1, 100});
+  }
+  expect_usable();
+}
+
+TEST_P(scatter_suite, memory_that_the_device_cannot_reach_is_refused) {
+  BERTH_NEEDS(undefined_outside_sim());
+  BERTH_NEEDS(reaches_pageable());
+  constexpr std::array<bytes_t, 1> lengths{64};
+  const auto parts = parts_of(lengths);
+  const auto on = device_sides(parts);
+  auto* const heap = pageable_memory(on.size);
+  const auto* const table = table_of(parts, on.memory);
+  const auto* const heap_table = table_of(parts, heap);
+  const std::vector<part> outside{{.place = on.size - 32, .packed = 0, .bytes = 64}};
+  const auto* const outside_table = table_of(outside, on.memory);
+  auto* const pageable_table = reinterpret_cast<scatter_entry*>(heap);
+  *pageable_table = *table;
+  for (const auto way : ways) {
+    expect_refused(kernel_scatter{heap, table, 1, way});
+    expect_refused(kernel_scatter{on.packed, heap_table, 1, way});
+    expect_refused(kernel_scatter{on.packed, outside_table, 1, way});
+    expect_refused(kernel_scatter{on.packed, pageable_table, 1, way});
+  }
   expect_usable();
 }
 

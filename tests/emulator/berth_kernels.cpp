@@ -109,3 +109,35 @@ extern "C" emulated_progress berth_emulated_berth_verify(emulated_launch* launch
   }
   return emulated_progress::done;
 }
+
+// One entry after the other; the first that the device may not access ends it.
+extern "C" emulated_progress berth_emulated_berth_scatter(emulated_launch* launch) {
+  struct arguments {
+    word packed, table, entries, collect;
+  };
+  struct entry {
+    word memory, place, bytes;
+  };
+  static_assert(sizeof(entry) == sizeof(berth::runtime::scatter_entry));
+  const auto given = arguments_of<arguments>(*launch);
+  for (word index = 0; index < given.entries; ++index) {
+    const auto* const one = at<const entry>(*launch, given.table + index * sizeof(entry));
+    if (one == nullptr) {
+      break;
+    }
+    if (one->bytes == 0) {
+      continue;
+    }
+    auto* const run = at(*launch, given.packed + one->place);
+    auto* const memory = at(*launch, one->memory);
+    if (run == nullptr || memory == nullptr) {
+      break;
+    }
+    if (given.collect != 0) {
+      std::memcpy(run, memory, one->bytes);
+    } else {
+      std::memcpy(memory, run, one->bytes);
+    }
+  }
+  return emulated_progress::done;
+}

@@ -15,6 +15,7 @@ namespace berth::test {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 enum class ground_truth_of { all, none };
 
@@ -172,6 +173,29 @@ TEST(HipProgramVariant, KernelsDoWhatTheirHostFunctionDoesOrNothing) {
   EXPECT_EQ(with.status, 0) << with.err;
   EXPECT_THAT(with.out, HasSubstr("saxpy 21\n"));
   EXPECT_THAT(with.err, HasSubstr("1 kernels completed without effect: without_effect (1)"));
+}
+
+// berth's own: its threads, ring, streams and kernels over AMD's runtime.
+command_end run_copy_engine(const std::vector<std::string>& more = {}) {
+  auto options = mi210.options();
+  options.insert(options.end(), {"--kernels", BERTH_EMULATED_KERNELS});
+  options.insert(options.end(), more.begin(), more.end());
+  return emulate(options, {program_path("copy_engine")});
+}
+
+TEST(HipCopyEngine, KeepsEveryByte) {
+  BERTH_REQUIRE_ROCM();
+  const auto end = run_copy_engine();
+  EXPECT_EQ(end.status, 0) << end.out << end.err;
+  EXPECT_THAT(end.out, HasSubstr("\n0 wrong bytes, 0 failures"));
+  EXPECT_THAT(end.err, Not(HasSubstr("completed without effect")));
+}
+
+TEST(HipCopyEngine, IsSeenToBeWrongWhenOneByteIs) {
+  BERTH_REQUIRE_ROCM();
+  const auto end = run_copy_engine({"--fault", "copy-corrupt,nth=3,from=256KiB"});
+  EXPECT_EQ(end.status, 1) << end.out << end.err;
+  EXPECT_THAT(end.out, HasSubstr("\n1 wrong bytes, 0 failures"));
 }
 
 // A fault of AMD's runtime that the emulator shows: see the program. The time limit ends it.

@@ -42,9 +42,8 @@ struct stress_outcome {
 // One thread's part: round trips host -> device -> host of a pattern, by ways and sizes of chance.
 class stress_thread {
 public:
-  stress_thread(context& on, copy_engine& engine, const copy_stress& how, unsigned index)
-      : on_(on),
-        engine_(engine),
+  stress_thread(const context& on, copy_engine& engine, const copy_stress& how, unsigned index)
+      : engine_(engine),
         how_(how),
         random_(how.seed * 1000 + index),
         stream_(on.create_stream()),
@@ -135,7 +134,6 @@ private:
     return made;
   }
 
-  context& on_;
   copy_engine& engine_;
   const copy_stress& how_;
   std::mt19937_64 random_;

@@ -64,6 +64,7 @@ protected:
   }
 
   alignas(16) std::array<std::byte, 4096> data_{};
+  std::array<scatter_entry, 3> table_{};
   std::uint64_t wrong_ = 0;
 };
 
@@ -78,6 +79,17 @@ TEST_F(plans, take_no_more_blocks_than_are_of_use) {
   EXPECT_EQ(shaped.threads, 64U);
 }
 
+TEST_F(plans, of_a_scatter_have_64_threads_for_each_entry) {
+  const auto blocks_for = [&](std::uint64_t entries) {
+    return plan(kernel_scatter{.packed = data_.data(), .table = table_.data(), .entries = entries})
+        .blocks;
+  };
+  EXPECT_EQ(blocks_for(1), 1U);
+  EXPECT_EQ(blocks_for(8), 1U);
+  EXPECT_EQ(blocks_for(9), 2U);
+  EXPECT_EQ(blocks_for(100'000), 40U);
+}
+
 TEST_F(plans, hold_the_parameters_in_the_kernels_order) {
   const auto address = reinterpret_cast<std::uintptr_t>(data_.data());
   const auto fill = plan(kernel_fill{.dst = data_.data(), .bytes = 100, .seed = 5, .offset = 16});
@@ -90,6 +102,14 @@ TEST_F(plans, hold_the_parameters_in_the_kernels_order) {
   EXPECT_THAT(verify.parameters, ::testing::ElementsAre(address, 100, 5, 1,
                                                         reinterpret_cast<std::uintptr_t>(&wrong_)));
   EXPECT_EQ(verify.kernel, builtin_kernel::verify);
+  const auto table = reinterpret_cast<std::uintptr_t>(table_.data());
+  const auto spread =
+      plan(kernel_scatter{.packed = data_.data(), .table = table_.data(), .entries = 3});
+  EXPECT_THAT(spread.parameters, ::testing::ElementsAre(address, table, 3, 0, 0));
+  EXPECT_EQ(spread.kernel, builtin_kernel::scatter);
+  const auto collect = plan(kernel_scatter{
+      .packed = data_.data(), .table = table_.data(), .entries = 3, .way = scatter_way::collect});
+  EXPECT_THAT(collect.parameters, ::testing::ElementsAre(address, table, 3, 1, 0));
 }
 
 TEST_F(plans, count_time_in_ticks_of_the_devices_clock) {
@@ -101,7 +121,8 @@ TEST_F(plans, count_time_in_ticks_of_the_devices_clock) {
 TEST_F(plans, of_nothing_are_nothing) {
   for (const kernel_request& request :
        {kernel_request(kernel_copy{}), kernel_request(kernel_fill{}),
-        kernel_request(kernel_touch{}), kernel_request(kernel_verify{})}) {
+        kernel_request(kernel_touch{}), kernel_request(kernel_verify{}),
+        kernel_request(kernel_scatter{})}) {
     const auto made = plan_launch(request, {}, {});
     ASSERT_TRUE(made);
     EXPECT_FALSE(made->has_value());
@@ -119,6 +140,10 @@ TEST_F(plans, refuse_what_the_requests_exclude) {
   EXPECT_THAT(refusal(kernel_spin{nullptr, std::chrono::seconds(0)}), HasSubstr("at_most"));
   EXPECT_THAT(refusal(kernel_spin{nullptr, std::chrono::seconds(11)}), HasSubstr("at_most"));
   EXPECT_THAT(refusal(kernel_verify{.data = data_.data(), .bytes = 8}), HasSubstr("mismatches"));
+  EXPECT_THAT(refusal(kernel_scatter{nullptr, table_.data(), 1}), HasSubstr("null"));
+  EXPECT_THAT(refusal(kernel_scatter{data_.data(), nullptr, 1}), HasSubstr("null"));
+  const auto* const odd_table = reinterpret_cast<const scatter_entry*>(data_.data() + 4);
+  EXPECT_THAT(refusal(kernel_scatter{data_.data(), odd_table, 1}), HasSubstr("8-byte aligned"));
   EXPECT_THAT(refusal(kernel_copy{}, {.threads = 100}), HasSubstr("64"));
   EXPECT_THAT(refusal(kernel_copy{}, {.threads = 2048}), HasSubstr("1024"));
   EXPECT_THAT(refusal(kernel_copy{}, {.blocks = 1U << 31U}), HasSubstr("blocks"));
