@@ -226,9 +226,9 @@ public:
     return try_copy(dst, src, bytes, stream, options).value();
   }
 
-  /// As copy, and returns when the copy is complete: what hipMemcpy and cudaMemcpy are for. Where it
-  /// is left to the runtime, a device destination is complete as after that call: for later work of
-  /// the default and of blocking streams.
+  /// As copy, and returns when the copy is complete: what hipMemcpy and cudaMemcpy are for. Where
+  /// it is left to the runtime, a device destination is complete as after that call: for later work
+  /// of the default and of blocking streams.
   [[nodiscard]] result<copy_stats> try_copy_and_wait(
       void* dst, const void* src, bytes_t bytes,
       runtime::stream_handle stream = runtime::default_stream, const copy_options& options = {});
