@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <exception>
 #include <fstream>
+#include <new>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -183,7 +184,7 @@ void engine_state::release_all(std::chrono::nanoseconds deadline) noexcept {
   const std::scoped_lock lock(orphans_mutex_);
   if (!orphans_.empty()) {
     // NOLINTNEXTLINE(cppcoreguidelines-owning-memory): a DMA may use them for ever
-    static_cast<void>(new std::vector<orphan>(std::exchange(orphans_, {})));
+    static_cast<void>(new (std::nothrow) std::vector<orphan>(std::exchange(orphans_, {})));
   }
 }
 
