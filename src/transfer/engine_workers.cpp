@@ -344,7 +344,7 @@ void engine_state::begin_set_up() {
 }
 
 void engine_state::start_worker(unsigned index) {
-  workers_.push_back(executor_->start([this, index] { return step(index); }));
+  workers_.push_back(executor_->start([this, index] { return guarded_step(index); }));
   worker_count_.store(index + 1);
 }
 
