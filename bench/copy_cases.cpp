@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 
 #include "runtime/kernels.hpp"
+#include "runtime/page_probe.hpp"
 
 namespace berth::bench {
 namespace {
@@ -165,7 +166,7 @@ std::unique_ptr<bench_machine::host_memory> bench_machine::memory_for(const case
       break;
     case host_kind::mapped_file: {
       auto* const memory = map_file(file_, bytes);
-      madvise(memory, bytes, 22);  // MADV_POPULATE_READ
+      madvise(memory, bytes, runtime::advice_populate_read);
       made->give = [memory] { return memory; };
       made->end = [memory, bytes] { munmap(memory, bytes); };
       break;

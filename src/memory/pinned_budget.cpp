@@ -11,6 +11,8 @@
 
 #include <fmt/format.h>
 
+#include "memory/cgroup.hpp"
+
 namespace berth::memory {
 namespace {
 
@@ -24,17 +26,6 @@ std::optional<bytes_t> number_in(const std::string& path) {
   }
   const auto [rest, failure] = std::from_chars(word.data(), word.data() + word.size(), value);
   return failure == std::errc{} && *rest == '\0' ? std::optional(value) : std::nullopt;
-}
-
-// The folder of this process's cgroup in /proc/self/cgroup: "0::/user.slice" (v2).
-std::string cgroup_folder() {
-  std::ifstream file("/proc/self/cgroup");
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("0::")) {
-      return line.substr(3);
-    }
-  }
-  return "/";
 }
 
 bytes_t cgroup_limit() {

@@ -17,10 +17,6 @@ namespace {
 constexpr std::uint64_t present = std::uint64_t{1} << 63U;
 constexpr std::uint64_t file_or_shared = std::uint64_t{1} << 61U;
 
-// Since Linux 5.14; Debian 12's headers have them, older ones do not.
-constexpr int populate_read = 22;
-constexpr int populate_write = 23;
-
 void* page_of(std::uintptr_t address) noexcept {
   // NOLINTNEXTLINE(performance-no-int-to-ptr): page arithmetic
   return reinterpret_cast<void*>(address / host_page * host_page);
@@ -60,7 +56,7 @@ bool can_populate_page(std::uintptr_t address, int how) noexcept {
   }
   // EINVAL: no permission, memory of a device, or a kernel that does not know the advice.
   try {
-    return has_permission(address, how == populate_read ? 0 : 1);
+    return has_permission(address, how == advice_populate_read ? 0 : 1);
   } catch (...) {
     return true;  // out of host memory: not known
   }
@@ -127,11 +123,13 @@ bool is_mapped(const void* memory, bytes_t bytes) noexcept {
 }
 
 bool is_readable(const void* first, bytes_t bytes) noexcept {
-  return bytes == 0 || can_populate(reinterpret_cast<std::uintptr_t>(first), bytes, populate_read);
+  return bytes == 0 ||
+         can_populate(reinterpret_cast<std::uintptr_t>(first), bytes, advice_populate_read);
 }
 
 bool is_writable(void* first, bytes_t bytes) noexcept {
-  return bytes == 0 || can_populate(reinterpret_cast<std::uintptr_t>(first), bytes, populate_write);
+  return bytes == 0 ||
+         can_populate(reinterpret_cast<std::uintptr_t>(first), bytes, advice_populate_write);
 }
 
 }  // namespace berth::runtime

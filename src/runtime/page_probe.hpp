@@ -12,6 +12,11 @@ namespace berth::runtime {
 inline constexpr bytes_t host_page = 4096;
 inline constexpr bytes_t huge_page = 2 * mib;  // what MADV_HUGEPAGE asks for
 
+// Advice to madvise since Linux 5.14: makes pages present, for reading or for writing. Older
+// headers lack the names; older kernels answer EINVAL, and pages are faulted in one by one as ever.
+inline constexpr int advice_populate_read = 22;
+inline constexpr int advice_populate_write = 23;
+
 enum class pages : std::uint8_t {
   resident,  // most are there; also the answer where nothing can be found out
   fresh,     // most were never touched, or are swapped out

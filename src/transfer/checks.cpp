@@ -7,11 +7,6 @@
 
 namespace berth::transfer {
 
-bool needs_staging(const copy_facts& facts) noexcept {
-  return (facts.way == direction::host_to_device && is_pageable(facts.source)) ||
-         (facts.way == direction::device_to_host && is_pageable(facts.destination));
-}
-
 std::string words_for(const copy_range& ends) {
   return fmt::format("copy of {} bytes from {} to {}", ends.bytes, ends.src, ends.dst);
 }

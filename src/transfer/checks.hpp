@@ -22,9 +22,6 @@ namespace berth::transfer {
   return writable(way == direction::host_to_device ? ends.dst : ends.src);
 }
 
-// Between pageable memory and the device.
-[[nodiscard]] bool needs_staging(const copy_facts& facts) noexcept;
-
 // "copy of 4096 bytes from 0x10 to 0x20"
 [[nodiscard]] std::string words_for(const copy_range& ends);
 

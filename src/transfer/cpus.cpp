@@ -13,6 +13,8 @@
 
 #include <fmt/format.h>
 
+#include "memory/cgroup.hpp"
+
 namespace berth::transfer {
 namespace {
 
@@ -61,14 +63,7 @@ std::vector<int> cpus_of_node(int node) {
 
 // The tightest quota of this process's cgroup and those around it.
 std::optional<unsigned> quota() {
-  std::ifstream memberships("/proc/self/cgroup");
-  std::string line;
-  std::string path;
-  while (std::getline(memberships, line)) {
-    if (line.starts_with("0::")) {
-      path = line.substr(3);
-    }
-  }
+  auto path = memory::cgroup_folder();
   std::optional<unsigned> tightest;
   while (true) {
     if (const auto limit = first_line("/sys/fs/cgroup" + path + "/cpu.max")) {

@@ -21,11 +21,6 @@ using runtime::stream_handle;
 
 // So far ahead of what is read now is a mapped file asked for.
 constexpr bytes_t read_ahead_distance = 16 * mib;
-// Since Linux 5.14; older headers lack the names, older kernels answer EINVAL, and pages are then
-// faulted in one by one as ever.
-constexpr int advice_populate_read = 22;
-constexpr int advice_populate_write = 23;
-
 // Advice to the kernel about the pages of a range; failure changes nothing but speed.
 void advise_pages(const std::byte* memory, bytes_t bytes, int advice) noexcept {
   const auto first =
@@ -83,7 +78,7 @@ public:
     const bytes_t before = bytes_t{unit} * huge_page;
     const bytes_t first = before > misplaced() ? before - misplaced() : 0;
     const bytes_t end = std::min(bytes_, before + huge_page - misplaced());
-    advise_pages(memory_ + first, end - first, advice_populate_write);
+    advise_pages(memory_ + first, end - first, runtime::advice_populate_write);
     gpu_.charge({.kind = host_work_kind::fault, .bytes = end - first, .dst = memory_ + first});
   }
 
@@ -95,7 +90,7 @@ private:
     if (const bytes_t ahead = offset + read_ahead_distance; ahead < bytes_) {
       advise_pages(memory_ + ahead, std::min(bytes, bytes_ - ahead), MADV_WILLNEED);
     }
-    advise_pages(memory_ + offset, bytes, advice_populate_read);
+    advise_pages(memory_ + offset, bytes, runtime::advice_populate_read);
   }
 
   driver& gpu_;

@@ -68,6 +68,7 @@ result<engine_state::found_lane> engine_state::wait_for_lane(runtime::stream_han
 result<engine_state::ticket_pointer> engine_state::carry(staged_work work,
                                                          runtime::stream_handle stream,
                                                          end_owners owners, patience how_long) {
+  reap_orphans();
   const auto scope = gpu_scope::enter(gpu(), options_.device);
   if (!scope) {
     return scope.error();

@@ -130,7 +130,6 @@ result<engine_state::ticket_pointer> engine_state::copy(const copy_range& ends,
   if (auto own = require_own_process("copy_engine::copy"); !own) {
     return own.error();
   }
-  reap_orphans();
   const auto facts = facts_of(ends, stream, options);
   if (!facts) {
     return facts.error();

@@ -349,11 +349,9 @@ void engine_state::start_worker(unsigned index) {
 }
 
 bool engine_state::is_worth_waiting(const copy_facts& facts) const noexcept {
-  const bool fresh_result =
-      facts.way == direction::device_to_host && facts.host_pages == runtime::pages::fresh;
   const bool may_calibrate =
       options_.profile == calibration::cached || options_.profile == calibration::fresh;
-  const bytes_t least = fresh_result ? worth_waiting_if_fresh : worth_waiting;
+  const bytes_t least = is_fresh_result(facts) ? worth_waiting_if_fresh : worth_waiting;
   return facts.bytes >= (may_calibrate ? calibration_share * least : least);
 }
 

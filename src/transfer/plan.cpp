@@ -14,11 +14,6 @@ constexpr staging_rule fresh_rule{0, 1, 512 * kib, 4 * mib, 256 * kib};
 // Below this, asking for the pages of a mapped file costs more than threads gain.
 constexpr bytes_t least_read_ahead = 2 * mib;
 
-bool is_fresh_result(const copy_facts& facts) noexcept {
-  return facts.way == direction::device_to_host && facts.host_pages == runtime::pages::fresh &&
-         facts.bytes >= least_populated;
-}
-
 bool is_file_source(const copy_facts& facts) noexcept {
   return facts.way == direction::host_to_device && facts.host_pages == runtime::pages::of_file;
 }
@@ -64,6 +59,16 @@ decision staged(const copy_facts& facts, const staging_rule& rule, const engine_
 
 }  // namespace
 
+bool needs_staging(const copy_facts& facts) noexcept {
+  return (facts.way == direction::host_to_device && is_pageable(facts.source)) ||
+         (facts.way == direction::device_to_host && is_pageable(facts.destination));
+}
+
+bool is_fresh_result(const copy_facts& facts) noexcept {
+  return facts.way == direction::device_to_host && facts.host_pages == runtime::pages::fresh &&
+         facts.bytes >= least_populated;
+}
+
 direction direction_of(memory_kind source, memory_kind destination) noexcept {
   const bool from_device = source == memory_kind::device;
   const bool to_device = destination == memory_kind::device;
@@ -105,8 +110,7 @@ decision decide(const copy_facts& facts, const engine_means& means) {
     default:
       break;
   }
-  const bool needs_staging = is_pageable(facts.source) || is_pageable(facts.destination);
-  if (!needs_staging || facts.kept) {
+  if (!needs_staging(facts) || facts.kept) {
     if (facts.wants_kernel) {
       return in_one_go(facts, copy_path::kernel, copy_reason::requested);
     }

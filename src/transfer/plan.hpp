@@ -36,6 +36,11 @@ struct engine_means {
 // The direction of a copy between two kinds of memory of one device.
 [[nodiscard]] direction direction_of(memory_kind source, memory_kind destination) noexcept;
 
+// Between pageable memory and the device.
+[[nodiscard]] bool needs_staging(const copy_facts& facts) noexcept;
+// To host pages that were never touched, so many that populating them pays.
+[[nodiscard]] bool is_fresh_result(const copy_facts& facts) noexcept;
+
 // A plan, and what of it is nobody's business outside.
 struct decision {
   copy_plan plan;

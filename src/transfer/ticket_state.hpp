@@ -35,18 +35,6 @@ struct end_owners {
   std::shared_ptr<const void> destination;
 };
 
-// A copy that had ended when the call returned.
-class ended_ticket final : public ticket_state {
-public:
-  explicit ended_ticket(copy_stats stats) : stats_(stats) {}
-  bool is_done() override { return true; }
-  result<copy_stats> wait() override { return stats_; }
-  copy_stats stats() override { return stats_; }
-
-private:
-  copy_stats stats_;
-};
-
 // Takes over what a dropped ticket must keep until its copy has ended.
 class orphanage {
 public:

@@ -69,6 +69,18 @@ constexpr std::uint64_t device_address = 0x130000000;
 constexpr std::uint64_t ring_bytes = 4096;
 constexpr std::uint64_t buffer_bytes = std::uint64_t{8} << 20U;
 
+// What asks for a queue of device 77 whose ring and pointers stand at the usual places.
+kfd::create_queue_args queue_at_ring(kfd::queue_type type) {
+  kfd::create_queue_args args{};
+  args.ring_base_address = ring_address;
+  args.ring_size = ring_bytes;
+  args.write_pointer_address = pointers_address;
+  args.read_pointer_address = pointers_address + 8;
+  args.gpu_id = 77;
+  args.queue_type = static_cast<std::uint32_t>(type);
+  return args;
+}
+
 // A driver with an SDMA queue, a host and a device buffer.
 class Sdma : public testing::Test {
 protected:
@@ -77,13 +89,7 @@ protected:
     allocate(in_, pointers_address, 4096, kfd::flag_gtt);
     allocate(in_, host_address, buffer_bytes, kfd::flag_gtt);
     allocate(in_, device_address, buffer_bytes, kfd::flag_vram);
-    kfd::create_queue_args args{};
-    args.ring_base_address = ring_address;
-    args.ring_size = ring_bytes;
-    args.write_pointer_address = pointers_address;
-    args.read_pointer_address = pointers_address + 8;
-    args.gpu_id = 77;
-    args.queue_type = static_cast<std::uint32_t>(kfd::queue_type::sdma);
+    auto args = queue_at_ring(kfd::queue_type::sdma);
     ASSERT_EQ(call(in_, kfd::call::create_queue, args), 0);
     queue_ = args.queue_id;
     EXPECT_GT(args.doorbell_offset, std::uint64_t{1} << 32U);
@@ -262,13 +268,7 @@ TEST_F(Sdma, StopsAtAnUnknownPacketAndNamesItOnce) {
   const auto other_event = hang_event(other);
   *other.machine().word<std::uint32_t>(ring_address) = 0x55;
   *other.machine().word<std::uint64_t>(pointers_address) = 4;
-  kfd::create_queue_args args{};
-  args.ring_base_address = ring_address;
-  args.ring_size = ring_bytes;
-  args.write_pointer_address = pointers_address;
-  args.read_pointer_address = pointers_address + 8;
-  args.gpu_id = 77;
-  args.queue_type = static_cast<std::uint32_t>(kfd::queue_type::sdma);
+  auto args = queue_at_ring(kfd::queue_type::sdma);
   ASSERT_EQ(call(other, kfd::call::create_queue, args), 0);
   EXPECT_EQ(device_that_hangs(other, other_event), 77U);
   const auto said = testing::internal::GetCapturedStderr();
@@ -281,13 +281,7 @@ TEST(Aql, StopsAtAnUnknownPacketAndNamesIt) {
   allocate(in, ring_address, ring_bytes, kfd::flag_gtt);
   allocate(in, pointers_address, 4096, kfd::flag_gtt);
   const auto event = hang_event(in);
-  kfd::create_queue_args args{};
-  args.ring_base_address = ring_address;
-  args.ring_size = ring_bytes;
-  args.write_pointer_address = pointers_address;
-  args.read_pointer_address = pointers_address + 8;
-  args.gpu_id = 77;
-  args.queue_type = static_cast<std::uint32_t>(kfd::queue_type::aql);
+  auto args = queue_at_ring(kfd::queue_type::aql);
   ASSERT_EQ(call(in, kfd::call::create_queue, args), 0);
   *in.machine().word<std::uint16_t>(ring_address) = 9;  // no type of packet
   std::atomic_ref(*in.machine().word<std::uint64_t>(pointers_address)).store(1);
