@@ -54,7 +54,11 @@ row trace::add(const new_event& event) {
   correlations_.push_back(event.correlation.value_or(no_correlation));
   transfer_indices_.push_back(event.transfer);
   site_indices_.push_back(event.call_site);
-  return static_cast<row>(kinds_.size() - 1);
+  const auto added = static_cast<row>(kinds_.size() - 1);
+  if (event.status != 0) {
+    failures_.emplace(added, event.status);
+  }
+  return added;
 }
 
 std::uint32_t trace::add_transfer(const transfer& details) {
@@ -114,6 +118,11 @@ stream trace::stream_of(row index) const noexcept {
 std::optional<std::uint64_t> trace::correlation(row index) const noexcept {
   const auto number = correlations_[index];
   return number == no_correlation ? std::nullopt : std::optional(number);
+}
+
+std::int32_t trace::status(row index) const noexcept {
+  const auto found = failures_.find(index);
+  return found == failures_.end() ? 0 : found->second;
 }
 
 const call_site* trace::site(row index) const noexcept {

@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <limits>
 #include <map>
 #include <optional>
@@ -59,6 +60,21 @@ inline constexpr row no_row = std::numeric_limits<row>::max();
 // Index into the trace's table of names.
 using name_id = std::uint32_t;
 
+// Where the time of a copy or fill comes from.
+enum class timing : std::uint8_t {
+  device,   // the device's own begin and end
+  call,     // how long the call blocked its thread, and no more is known
+  unknown,  // asynchronous, and nobody has measured it: its duration is 0
+};
+
+// What the pages of a copy's host end were when it began.
+enum class host_pages : std::uint8_t {
+  unknown,
+  resident,
+  fresh,    // never touched: the copy takes page faults, too
+  of_file,  // of a mapped file
+};
+
 // What only events that move or hold bytes have.
 struct transfer {
   std::optional<bytes_t> bytes;
@@ -68,6 +84,11 @@ struct transfer {
   berth::engine engine = engine::unknown;
   std::optional<std::uint64_t> source_address;
   std::optional<std::uint64_t> destination_address;  // also what is filled, allocated or freed
+  timing time = timing::device;
+  berth::trace::host_pages pages = host_pages::unknown;  // of the end on the host
+  std::optional<std::int32_t> host_node;                 // NUMA node of that end
+  std::optional<std::uint64_t> content;                  // hash of samples of the source
+  std::optional<std::uint64_t> flags;                    // of an allocation, as the call had them
 
   // The kind of the end that is on the host; unknown where none is.
   [[nodiscard]] memory_kind host_kind() const noexcept;
@@ -107,6 +128,9 @@ struct metadata {
   std::string api_version;  // "13.0"; empty if unknown
   std::vector<device> devices;
   std::optional<std::int64_t> rank;  // of a distributed job
+  // What berth's recorder says of the process and of what it could watch: keys of
+  // docs/trace-format.md ("process.program", "coverage.device_times", "environment.HSA_XNACK").
+  std::map<std::string, std::string, std::less<>> facts;
   std::vector<std::string> notes;    // what the source lacks and what was done about it
 };
 
@@ -121,6 +145,7 @@ struct new_event {
   std::optional<std::uint64_t> correlation;
   std::uint32_t transfer = no_row;
   std::uint32_t call_site = no_row;
+  std::int32_t status = 0;  // of a call that failed: the runtime's own number
 };
 
 class trace {
@@ -160,6 +185,8 @@ public:
   [[nodiscard]] std::optional<std::uint32_t> thread_of(row index) const noexcept;
   [[nodiscard]] stream stream_of(row index) const noexcept;
   [[nodiscard]] std::optional<std::uint64_t> correlation(row index) const noexcept;
+  // The runtime's own number of a call that failed; 0 for all others.
+  [[nodiscard]] std::int32_t status(row index) const noexcept;
   // Null where the source has no stack for the event.
   [[nodiscard]] const call_site* site(row index) const noexcept;
   // Null for events that neither move nor hold bytes.
@@ -184,6 +211,8 @@ private:
   std::vector<std::uint64_t> correlations_;  // no_correlation where unknown
   std::vector<std::uint32_t> transfer_indices_;
   std::vector<std::uint32_t> site_indices_;
+
+  std::unordered_map<row, std::int32_t> failures_;  // few, if the program is right
 
   std::vector<transfer> transfers_;
   std::vector<thread> threads_;
