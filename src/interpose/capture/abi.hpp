@@ -33,11 +33,6 @@ struct ipc_handle_t {  // hipIpcMemHandle_t, CUipcMemHandle
   char bytes[64];
 };
 
-struct location_t {  // hipMemLocation, CUmemLocation
-  int type;
-  int id;
-};
-
 struct hip_copy_2d_t {  // hip_Memcpy2D; the numbers of its types depend on the version
   std::size_t src_x;
   std::size_t src_y;
