@@ -107,7 +107,7 @@ bool mark_copies(const workload& work, watched_memory& memory) {
     const auto& details = *which.details;
     const auto host = details.direction == direction::device_to_host ? details.destination_address
                                                                      : details.source_address;
-    if (which.between_host_and_device() && !host) {
+    if (is_host_copy(which) && !host) {
       return false;
     }
     // The call may have come long before the copy ran, and freed memory is not copied.
@@ -121,21 +121,34 @@ bool mark_copies(const workload& work, watched_memory& memory) {
   return true;
 }
 
-void mark_calls(std::span<const memory_call> calls, watched_memory& memory) {
+// Brings managed memory to the device, or lets it be there.
+bool moves(const trace::trace& events, const memory_call& call) {
+  constexpr std::uint64_t read_mostly = 1;
+  constexpr std::uint64_t preferred_location = 3;
+  if (call.verb == memory_verb::prefetch) {
+    const auto* const details = events.details(call.event);
+    return details == nullptr || details->direction != direction::device_to_host;
+  }
+  return call.verb == memory_verb::advise &&
+         (!call.flags || *call.flags == read_mostly || *call.flags == preferred_location);
+}
+
+void mark_calls(const trace::trace& events, std::span<const memory_call> calls,
+                watched_memory& memory) {
   for (const auto& call : calls) {
     if (!call.address || call.status != 0) {
       continue;
     }
     if (auto* const piece = memory.at(*call.address, call.time.begin)) {
       piece->is_asked = piece->is_asked || call.verb == memory_verb::ask;
-      piece->is_moved =
-          piece->is_moved || call.verb == memory_verb::prefetch || call.verb == memory_verb::advise;
+      piece->is_moved = piece->is_moved || moves(events, call);
     }
   }
 }
 
 bool has_dropped_events(const workload& work) {
-  return fact(work, "coverage.dropped").value_or("0") != "0";
+  return fact(work, "coverage.dropped").value_or("0") != "0" ||
+         fact(work, "end.dropped").value_or("0") != "0";
 }
 
 bool is_of_communicator(const workload& work, trace::row call) {
@@ -263,7 +276,7 @@ void find_host_memory_in_kernels(const workload& work, std::vector<finding>& fin
   if (memory.pieces().empty() || has_dropped_events(work) || !mark_copies(work, memory)) {
     return;
   }
-  mark_calls(calls, memory);
+  mark_calls(work.events(), calls, memory);
   const auto kernels = kernel_begins(work.events());
   suspects asked;
   suspects flagged;
@@ -356,7 +369,7 @@ void find_managed_without_migration(const workload& work, std::vector<finding>& 
   if (memory.pieces().empty() || !stays_in_place(work)) {
     return;
   }
-  mark_calls(calls, memory);
+  mark_calls(work.events(), calls, memory);
   const auto kernels = kernel_begins(work.events());
   suspects all;
   for (const auto& piece : memory.pieces()) {

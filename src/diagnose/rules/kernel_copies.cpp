@@ -35,6 +35,21 @@ slowdown slowdown_of(const workload& work) {
                                   : slowdown{usual_slowdown, provenance::nominal};
 }
 
+bool is_without_dma(const workload& work) {
+  return work.events().about.api == trace::gpu_api::hip &&
+         fact(work, "environment.HSA_ENABLE_SDMA") == "0";
+}
+
+// Known to be, or on AMD told to be: then kernels carry all copies of page-locked memory.
+selection carried_by_kernels(const workload& work) {
+  const bool by_setting = is_without_dma(work);
+  return select(work, [&](const copy& which) {
+    return which.details->engine == engine::kernel ||
+           (by_setting && which.details->engine == engine::unknown &&
+            is_page_locked(which.host_kind()));
+  });
+}
+
 constexpr wording use_dma{
     .pytorch =
         "Let the DMA engines copy: plain copies of pinned tensors (x.to(device, "
@@ -72,8 +87,7 @@ std::int64_t time_beside(const workload& work, const selection& chosen, std::vec
 }  // namespace
 
 void find_kernel_copies(const workload& work, std::vector<finding>& findings) {
-  const auto chosen =
-      select(work, [](const copy& which) { return which.details->engine == engine::kernel; });
+  const auto chosen = carried_by_kernels(work);
   std::vector<gain> each;
   const auto beside = time_beside(work, chosen, each);
   const auto cost = slowdown_of(work);
@@ -90,7 +104,7 @@ void find_kernel_copies(const workload& work, std::vector<finding>& findings) {
   auto evidence = evidence_of(total);
   evidence.push_back({"time beside kernels", static_cast<double>(beside), unit::nanoseconds});
   evidence.push_back({"kernels slower beside them", cost.factor - 1.0, unit::share, cost.known});
-  const bool is_switched_off = fact(work, "environment.HSA_ENABLE_SDMA") == "0";
+  const bool is_switched_off = is_without_dma(work);
   findings.push_back(
       {.rule = "kernel-copies",
        .severity = severity::advice,

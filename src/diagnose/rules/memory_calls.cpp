@@ -97,6 +97,9 @@ memory_call call_of(const trace::trace& events, trace::row index, const verb_and
       made.address = details->destination_address;
     }
     made.found = details->destination_kind;
+    if (made.verb == memory_verb::allocate && made.found != memory_kind::unknown) {
+      made.kind = made.found;
+    }
     made.bytes = details->bytes;
     made.flags = details->flags;
   }
@@ -116,6 +119,11 @@ std::vector<memory_call> memory_calls_of(const trace::trace& events) {
     }
     if (const auto& meaning = known.of(events.name(index))) {
       calls.push_back(call_of(events, index, *meaning));
+    } else if (kind != trace::event_kind::other_call) {
+      // By another name, but the source knows what it does: cuMemMap, cuArrayDestroy.
+      const auto verb =
+          kind == trace::event_kind::allocation ? memory_verb::allocate : memory_verb::release;
+      calls.push_back(call_of(events, index, {verb, memory_kind::unknown}));
     }
   }
   std::stable_sort(calls.begin(), calls.end(), [](const memory_call& a, const memory_call& b) {
@@ -180,8 +188,9 @@ bytes_t saturating_product(bytes_t bytes, std::uint64_t count) noexcept {
 
 std::string describe_call(const workload& work, trace::row call) {
   // Between the program and the recorder: no place of the program.
-  constexpr std::array<std::string_view, 5> runtimes{"libcudart", "libcuda.so", "libamdhip64",
-                                                     "libberth", "libhsa-runtime"};
+  constexpr std::array<std::string_view, 10> runtimes{
+      "libcuda", "libamdhip64", "libhsa-runtime", "libberth",  "libtorch",
+      "libc10",  "libpython",   "libc.so",        "libstdc++", "libpthread"};
   const auto& events = work.events();
   std::string text(events.name_text(call));
   const auto* const site = events.site(call);
@@ -211,7 +220,11 @@ std::optional<std::string_view> fact(const workload& work, std::string_view key)
 }
 
 std::optional<std::int32_t> node_of_device(const workload& work, std::uint32_t device) {
-  const auto text = fact(work, fmt::format("device.{}.numa_node", device));
+  // What the recorder could watch stands under "coverage".
+  auto text = fact(work, fmt::format("coverage.device.{}.numa_node", device));
+  if (!text) {
+    text = fact(work, fmt::format("device.{}.numa_node", device));
+  }
   std::int32_t node = -1;
   if (!text) {
     return std::nullopt;

@@ -115,7 +115,7 @@ selection repeated_copies(const workload& work) {
                                         next.bytes, *details.content})
                                .second;
     known.put(next.address, next.bytes, *details.content);
-    if ((is_there || was_sent) && which->between_host_and_device() && !is_tiny(*which)) {
+    if ((is_there || was_sent) && is_host_copy(*which) && !is_tiny(*which)) {
       repeated.push_back(next.copy);
     }
   }

@@ -29,6 +29,11 @@ bool is_tiny(const copy& which) noexcept {
   return which.details->bytes && *which.details->bytes <= tiny_bytes;
 }
 
+bool is_host_copy(const copy& which) noexcept {
+  return which.details->direction == direction::host_to_device ||
+         which.details->direction == direction::device_to_host;
+}
+
 bool is_timed(const copy& which) noexcept {
   return which.details->time != trace::timing::unknown;
 }

@@ -33,6 +33,8 @@ inline constexpr double symptom_ratio = 0.5;
 using selection = std::vector<std::uint32_t>;
 
 [[nodiscard]] bool is_tiny(const copy& which) noexcept;
+// Between host and device, whether its time is known or not.
+[[nodiscard]] bool is_host_copy(const copy& which) noexcept;
 // Whether its duration says something: an asynchronous copy that nobody has timed has none.
 [[nodiscard]] bool is_timed(const copy& which) noexcept;
 // Known to have pages of a mapped file at its host end.
@@ -47,8 +49,7 @@ template <typename Predicate>
   selection chosen;
   const auto copies = work.copies();
   for (std::uint32_t index = 0; index < copies.size(); ++index) {
-    if (copies[index].between_host_and_device() && !has_failed(work, copies[index]) &&
-        wanted(copies[index])) {
+    if (is_host_copy(copies[index]) && !has_failed(work, copies[index]) && wanted(copies[index])) {
       chosen.push_back(index);
     }
   }

@@ -130,6 +130,49 @@ TEST(timing, a_copy_that_failed_has_moved_nothing) {
   EXPECT_THAT(found->headline, HasSubstr("invalid value"));
 }
 
+// Blocking downloads of 50 MB that take 20 ms, 15 of which may be the kernel's, and uploads.
+diagnosed blocking_downloads(bool launches, bool waits) {
+  trace_builder made;
+  for (int step = 0; step < 6; ++step) {
+    const auto at = step * 50ms;
+    if (launches) {
+      made.launch(at, 5us);
+    }
+    if (waits) {
+      made.synchronised(at + 1ms, 15ms);
+    }
+    made.d2h(at + 20ms, 20ms, 50 * mb).timed_by(timing::call).called(at + 20ms, 20ms, "hipMemcpy");
+  }
+  return diagnose_on_round_machine(made);
+}
+
+TEST(timing, a_call_that_may_have_waited_for_kernels_is_not_blamed_for_all_of_its_time) {
+  const auto shown = blocking_downloads(true, false);
+  const auto* const found = shown.find("pageable-copies");
+  ASSERT_NE(found, nullptr);
+  // 5 ms each is what pageable memory explains, 1 ms what pinned memory would take.
+  EXPECT_DOUBLE_EQ(saving_ms(*found), 6 * 4);
+  EXPECT_EQ(shown.find("fresh-pages"), nullptr);
+}
+
+TEST(timing, a_call_behind_a_synchronisation_has_not_waited) {
+  for (const auto& shown : {blocking_downloads(true, true), blocking_downloads(false, false)}) {
+    ASSERT_NE(shown.find("pageable-copies"), nullptr);
+    EXPECT_DOUBLE_EQ(saving_ms(*shown.find("pageable-copies")), 6 * 19);
+    EXPECT_NE(shown.find("fresh-pages"), nullptr);
+  }
+}
+
+TEST(timing, a_call_that_may_have_waited_says_nothing_where_nothing_is_expected) {
+  trace_builder made;
+  for (int step = 0; step < 6; ++step) {
+    const auto at = step * 50ms;
+    made.launch(at, 5us);
+    made.d2h(at + 20ms, 20ms, 50 * mb).timed_by(timing::call).called(at + 20ms, 20ms, "hipMemcpy");
+  }
+  EXPECT_EQ(diagnose_on_unknown_machine(made).find("pageable-copies"), nullptr);
+}
+
 TEST(timing, the_own_rate_of_a_trace_rests_on_device_times) {
   trace_builder made;
   for (int copy = 0; copy < 5; ++copy) {
