@@ -86,8 +86,8 @@ bool is_unchanged(const copy& before, const copy& after) {
          *before.details->content == *after.details->content;
 }
 
-std::vector<filling> fillings_of(const workload& work, const selection& staged) {
-  const kernel_order kernels(work);
+std::vector<filling> fillings_of(const workload& work, const kernel_order& kernels,
+                                 const selection& staged) {
   const auto device = work.copies()[staged.front()].device;
   const auto busy = busy_of(work, device);
   std::vector<filling> found;
@@ -117,8 +117,9 @@ std::vector<filling> fillings_of(const workload& work, const selection& staged) 
 }
 
 // Of one device and direction; empty unless most of the copies wait so.
-std::vector<filling> settled_fillings(const workload& work, const selection& staged) {
-  auto found = fillings_of(work, staged);
+std::vector<filling> settled_fillings(const workload& work, const kernel_order& kernels,
+                                      const selection& staged) {
+  auto found = fillings_of(work, kernels, staged);
   if (found.size() < fewest_fills || found.size() * 2 < staged.size() - 1) {
     found.clear();
   }
@@ -174,8 +175,9 @@ struct filling_sums {
 filling_sums sums_of_fillings(const workload& work) {
   filling_sums all;
   std::vector<interval> gaps;
+  const kernel_order kernels(work);
   for (const auto& [link, staged] : staged_of(work)) {
-    for (const auto& one : settled_fillings(work, staged)) {
+    for (const auto& one : settled_fillings(work, kernels, staged)) {
       all.copies.push_back(one.copy);
       all.each.push_back({one.copy, one.saved_ns});
       gaps.push_back(one.gap);

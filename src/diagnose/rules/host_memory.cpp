@@ -7,7 +7,8 @@
 // XNACK stays on the host by what AMD documents.
 #include <algorithm>
 #include <array>
-#include <map>
+#include <iterator>
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -78,19 +79,31 @@ public:
     });
   }
 
-  // Null if no piece that lives then holds the address. A piece is looked for among those that
-  // begin at the last begin at or below the address: others that overlap it live at other times.
+  // Null if no piece that lives then holds the address. Looks below the address, begin by begin, at
+  // the piece that lived there at that time.
   watched* at(std::uint64_t address, std::int64_t time) {
-    auto next = std::upper_bound(
-        pieces_.begin(), pieces_.end(), address,
-        [](std::uint64_t wanted, const watched& one) { return wanted < one.begin; });
-    constexpr int most_tries = 64;  // addresses are given again and again
-    for (int tries = 0; next != pieces_.begin() && tries < most_tries; ++tries) {
-      --next;
-      if (address - next->begin < next->bytes && next->lives.begin <= time &&
-          time <= next->lives.end) {
-        return &*next;
+    std::pair key(address, time);
+    constexpr int most_tries = 64;  // pieces that overlap live at different times, and are few
+    for (int tries = 0; tries < most_tries; ++tries) {
+      const auto next = std::upper_bound(pieces_.begin(), pieces_.end(), key,
+                                         [](const auto& wanted, const watched& one) {
+                                           return wanted < std::pair(one.begin, one.lives.begin);
+                                         });
+      if (next == pieces_.begin()) {
+        break;
       }
+      auto& found = *std::prev(next);
+      if (found.begin < key.first || key.second != time) {
+        key = {found.begin, time};  // of its lives the one at that time
+        continue;
+      }
+      if (address - found.begin < found.bytes && time <= found.lives.end) {
+        return &found;
+      }
+      if (found.begin == 0) {
+        break;
+      }
+      key = {found.begin - 1, std::numeric_limits<std::int64_t>::max()};
     }
     return nullptr;
   }

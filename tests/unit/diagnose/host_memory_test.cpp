@@ -177,6 +177,26 @@ TEST(host_memory, dropped_events_may_have_been_its_copies) {
   EXPECT_EQ(diagnose_on_round_machine(made).find("host-memory-in-kernels"), nullptr);
 }
 
+TEST(host_memory, a_copy_inside_of_an_early_life_is_found_among_many) {
+  trace_builder made;
+  made.api(trace::gpu_api::hip);
+  for (int life = 0; life < 200; ++life) {
+    const auto at = life * 1ms;
+    made.allocated(at, 10us, "hipHostMalloc", buffer, 64 * mib);
+    made.called_about(at + 20us, 1us, "hipHostGetDevicePointer", buffer);
+    if (life == 3) {
+      made.h2d(at + 500us, 10us, mb, memory_kind::pinned).host_address(buffer + mib);
+    }
+    for (int kernel = 0; kernel < 100; ++kernel) {
+      made.kernel(at + 30us + kernel * 9us, 1us);
+    }
+    made.freed(at + 980us, 10us, "hipHostFree", buffer);
+  }
+  const auto shown = diagnose_on_round_machine(made);
+  ASSERT_NE(shown.find("host-memory-in-kernels"), nullptr);
+  EXPECT_THAT(shown.find("host-memory-in-kernels")->headline, HasSubstr("in 199 buffers"));
+}
+
 TEST(host_memory, an_address_that_is_given_again_is_another_buffer) {
   trace_builder made;
   made.api(trace::gpu_api::hip);
