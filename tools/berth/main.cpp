@@ -63,18 +63,18 @@ CLI::App* add_emulate(CLI::App& app, verbs& parsed) {
   auto* const verb = app.add_subcommand(
       "emulate",
       "Run a program of AMD's ROCm on an emulated machine: memory and copies, no kernels");
-  verb->add_option("--machine", parsed.emulate.machine,
+  verb->add_option("--machine", parsed.emulate.machine.model,
                    "A model's name or a machine file (default: mi210)")
       ->type_name("MODEL");
-  verb->add_option("--gpus", parsed.emulate.gpus, "How many GPUs (default: as the model says)")
+  verb->add_option("--gpus", parsed.emulate.machine.gpus, "How many GPUs (default: as the model says)")
       ->type_name("N");
-  verb->add_option("--trace", parsed.emulate.trace,
+  verb->add_option("--trace", parsed.emulate.machine.trace,
                    "Write each buffer and each packet to FILE, one JSON object a line")
       ->type_name("FILE");
-  verb->add_option("--kernels", parsed.emulate.kernels,
+  verb->add_option("--kernels", parsed.emulate.machine.kernels,
                    "A library with host functions of the names of the program's kernels")
       ->type_name("FILE");
-  verb->add_option("--fault", parsed.emulate.faults,
+  verb->add_option("--fault", parsed.emulate.machine.faults,
                    "Make something fail (docs/emulator.md lists what); may be repeated")
       ->allow_extra_args(false)
       ->type_name("FAULT");
