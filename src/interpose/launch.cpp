@@ -141,11 +141,11 @@ std::vector<program::variable> variables_of(const recording_options& options) {
     add("BERTH_RECORD_DEVICE_TIMES",
         std::string(device_times_words.at(static_cast<std::size_t>(options.device_times))));
   }
-  if (options.stacks != stacks::automatic) {
+  if (options.stacks != call_sites::automatic) {
     add("BERTH_RECORD_STACKS",
         std::string(stacks_words.at(static_cast<std::size_t>(options.stacks))));
   }
-  if (options.content == content::sampled) {
+  if (options.content == contents::hashed) {
     add("BERTH_RECORD_CONTENT", "1");
   }
   if (options.delay) {
@@ -164,8 +164,8 @@ result<device_times> parse_device_times(std::string_view text) {
   return parse_word<device_times>(text, "--device-times", device_times_words);
 }
 
-result<stacks> parse_stacks(std::string_view text) {
-  return parse_word<stacks>(text, "--stacks", stacks_words);
+result<call_sites> parse_stacks(std::string_view text) {
+  return parse_word<call_sites>(text, "--stacks", stacks_words);
 }
 
 result<toggle_signal> parse_toggle_signal(std::string_view text) {
@@ -173,13 +173,13 @@ result<toggle_signal> parse_toggle_signal(std::string_view text) {
     std::string_view name;
     int number;
   };
-  // Those that no system or runtime uses for itself, as far as a program may say so.
+  // Those that the recorder knows.
   constexpr std::array<known, 6> signals{{{"USR1", SIGUSR1},
                                           {"USR2", SIGUSR2},
-                                          {"URG", SIGURG},
+                                          {"HUP", SIGHUP},
                                           {"WINCH", SIGWINCH},
-                                          {"IO", SIGIO},
-                                          {"PWR", SIGPWR}}};
+                                          {"URG", SIGURG},
+                                          {"IO", SIGIO}}};
   auto name = text::to_lower(text);
   if (name.starts_with("sig")) {
     name.erase(0, 3);
@@ -190,7 +190,7 @@ result<toggle_signal> parse_toggle_signal(std::string_view text) {
     }
   }
   return error(errc::usage, fmt::format("'{}' cannot switch a recording", text::printable(text)),
-               "--signal", "one of USR1, USR2, URG, WINCH, IO, PWR that the program does not use");
+               "--signal", "one of USR1, USR2, HUP, WINCH, URG, IO that the program does not use");
 }
 
 result<std::chrono::nanoseconds> parse_seconds(std::string_view text) {

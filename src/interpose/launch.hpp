@@ -14,19 +14,17 @@
 
 #include "berth/result.hpp"
 #include "core/program.hpp"
+#include "interpose/capture/settings.hpp"
 
 namespace berth::interpose {
 
-enum class device_times : std::uint8_t { automatic, off };
-enum class stacks : std::uint8_t { automatic, off, all };
-enum class content : std::uint8_t { off, sampled };
 enum class children : std::uint8_t { recorded, left_out };
 
 struct recording_options {
   std::string file;  // a pattern: %p process, %h host, %r rank, %% percent
   berth::interpose::device_times device_times = device_times::automatic;
-  berth::interpose::stacks stacks = stacks::automatic;
-  berth::interpose::content content = content::off;
+  call_sites stacks = call_sites::automatic;
+  contents content = contents::unread;
   berth::interpose::children children = children::recorded;
   std::optional<std::chrono::nanoseconds> delay;     // from the program's start
   std::optional<std::chrono::nanoseconds> duration;  // of the recording
@@ -42,7 +40,7 @@ inline constexpr const char* only_process_variable = "BERTH_RECORD_ONLY";
 
 // "auto", "off", "all". @errors usage
 [[nodiscard]] result<berth::interpose::device_times> parse_device_times(std::string_view text);
-[[nodiscard]] result<berth::interpose::stacks> parse_stacks(std::string_view text);
+[[nodiscard]] result<call_sites> parse_stacks(std::string_view text);
 
 // "USR2" of "USR2", "SIGUSR2" or "usr2", and its number.
 struct toggle_signal {

@@ -20,7 +20,7 @@ struct recording_words {
   std::string delay;
   std::string duration;
   std::string signal;
-  interpose::content content = interpose::content::off;
+  interpose::contents content = interpose::contents::unread;
   interpose::children children = interpose::children::recorded;
 };
 // @errors usage

@@ -199,7 +199,7 @@ berth::cli::env_form form_of(const verbs& parsed) {
 // Flags and words become the verb's own types.
 void complete_recording(berth::cli::recording_words& words, const verbs& parsed) {
   using namespace berth::interpose;
-  words.content = parsed.content ? content::sampled : content::off;
+  words.content = parsed.content ? contents::hashed : contents::unread;
   words.children = parsed.no_children ? children::left_out : children::recorded;
 }
 

@@ -23,8 +23,8 @@ TEST(variables_of, has_each_option) {
   recording_options options;
   options.file = "f";
   options.device_times = device_times::off;
-  options.stacks = stacks::all;
-  options.content = content::sampled;
+  options.stacks = call_sites::all;
+  options.content = contents::hashed;
   options.delay = 1500ms;
   options.duration = 1ns;
   options.signal = "USR1";
@@ -62,7 +62,7 @@ TEST(parse_toggle_signal, takes_names_in_all_spellings) {
 }
 
 TEST(words, are_those_of_the_command_line) {
-  EXPECT_EQ(parse_stacks("all").value(), stacks::all);
+  EXPECT_EQ(parse_stacks("all").value(), call_sites::all);
   EXPECT_EQ(parse_device_times("auto").value(), device_times::automatic);
   EXPECT_FALSE(parse_device_times("all"));
   EXPECT_FALSE(parse_stacks(""));

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// What happens around an intercepted call. The real call is made with the arguments as they are,
+// its result is handed on, and errno is left as the call has left it. Calls that the runtime makes
+// of itself while one is under way are part of that one.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "interpose/capture/call_site.hpp"
+#include "interpose/capture/collect.hpp"
+#include "interpose/capture/real_calls.hpp"
+#include "interpose/capture/thread_log.hpp"
+
+namespace berth::interpose {
+
+// One call under way.
+class call_frame {
+public:
+  // Null where it is not recorded: within another, outside the window, or without a log.
+  [[nodiscard]] bool is_recorded() const noexcept { return log_ != nullptr; }
+
+  // Before and after. `values` are those of the inputs, then with the results.
+  void begin(call_id call, const role_values& values, const call_place& place) noexcept;
+  void end(call_id call, const role_values& values, const call_schema& schema,
+           std::int64_t status) noexcept;
+
+private:
+  friend class outermost;
+  thread_log* log_ = nullptr;
+  raw_event event_;
+};
+
+// Counts how deep the thread is in intercepted calls.
+class outermost {
+public:
+  outermost() noexcept;
+  ~outermost();
+  outermost(const outermost&) = delete;
+  outermost& operator=(const outermost&) = delete;
+  outermost(outermost&&) = delete;
+  outermost& operator=(outermost&&) = delete;
+
+  // The log to record the call in; null where it is not to be recorded.
+  [[nodiscard]] bool wants(call_frame& frame, call_id call) const noexcept;
+
+private:
+  bool is_outermost_;
+};
+
+// A runtime's call for which no runtime has a function. CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND
+// and hipErrorSharedObjectSymbolNotFound are the same number.
+inline constexpr int symbol_not_found = 302;
+
+template <class Result>
+[[nodiscard]] Result missing() noexcept {
+  if constexpr (std::is_pointer_v<Result>) {
+    return "the GPU runtime has no such call";
+  } else {
+    return symbol_not_found;
+  }
+}
+
+// A looked-up function that is recorded is replaced by the one that records.
+[[nodiscard]] void* recording_function(api which, void* function, const char* name) noexcept;
+
+// What cuGetProcAddress and its like have found.
+template <class... Rest>
+void hand_out(api which, const char* name, void** function, const Rest&...) noexcept {
+  if (function != nullptr && *function != nullptr && name != nullptr) {
+    *function = recording_function(which, *function, name);
+  }
+}
+
+template <call_id Call>
+inline constexpr call_schema schema_for = schema_of(Call);
+
+template <call_id Call, class Result, class... Arguments>
+[[gnu::always_inline]] inline Result intercept(Arguments... arguments) noexcept {
+  auto* const real = reinterpret_cast<Result (*)(Arguments...)>(real_call(Call));
+  if (real == nullptr) {
+    return missing<Result>();
+  }
+  if constexpr (row_of(Call).operation == "find_call") {
+    const Result status = real(arguments...);
+    if (status == 0) {
+      hand_out(row_of(Call).api, arguments...);
+    }
+    return status;
+  } else if constexpr (!is_recorded(Call)) {
+    return real(arguments...);
+  } else {
+    const outermost scope;
+    call_frame frame;
+    if (!scope.wants(frame, Call)) {
+      return real(arguments...);
+    }
+    role_values values;
+    collect_inputs<Call>(values, arguments...);
+    frame.begin(
+        Call, values,
+        {.return_address = __builtin_return_address(0), .frame = __builtin_frame_address(0)});
+    const Result status = real(arguments...);
+    if (status == 0) {
+      collect_results<Call>(values, arguments...);
+    }
+    frame.end(Call, values, schema_for<Call>, status);
+    return status;
+  }
+}
+
+}  // namespace berth::interpose

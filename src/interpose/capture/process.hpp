@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// The recorder of this process. The one place with state that all calls share: a preloaded library
+// has nobody to hand it anything.
+#pragma once
+
+#include "interpose/capture/recorder.hpp"
+
+namespace berth::interpose {
+
+// Null before the library is initialised, and where nothing is to be recorded.
+[[nodiscard]] recorder* process_recorder() noexcept;
+
+// When the library is loaded.
+void start_process() noexcept;
+// When the process ends; `reason` as the trace has it.
+void end_process(const char* reason) noexcept;
+
+}  // namespace berth::interpose

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "interpose/capture/real_calls.hpp"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+namespace berth::interpose {
+namespace {
+
+// Set once each, and never taken back: runtimes are kept mapped.
+std::array<std::atomic<void*>, call_count> functions{};
+std::array<std::atomic<bool>, call_count> looked_for{};
+
+constexpr auto by_name = [] {
+  std::array<std::pair<std::string_view, call_id>, call_count> sorted{};
+  for (std::size_t index = 0; index < call_count; ++index) {
+    sorted[index] = {call_rows[index].name, static_cast<call_id>(index)};
+  }
+  std::sort(sorted.begin(), sorted.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
+  return sorted;
+}();
+
+std::atomic<void*>& function_of(call_id call) noexcept {
+  return functions[static_cast<std::size_t>(call)];
+}
+
+// The object that a function is in; empty where that is unknown.
+std::string_view object_of(const void* function) noexcept {
+  Dl_info found{};
+  return ::dladdr(function, &found) != 0 && found.dli_fname != nullptr
+             ? std::string_view(found.dli_fname)
+             : std::string_view{};
+}
+
+const void* base_of(const void* function) noexcept {
+  Dl_info found{};
+  return ::dladdr(function, &found) != 0 ? found.dli_fbase : nullptr;
+}
+
+bool is_our_own(const void* function) noexcept {
+  static const void* const own = base_of(reinterpret_cast<const void*>(&real_call));
+  return base_of(function) == own;
+}
+
+// Keeps an object for good. What is mapped already is not opened anew.
+void* keep(const char* path) noexcept {
+  return ::dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+}
+
+void* find_in_mapped(const call_row& row) noexcept {
+  const auto mapped = find_mapped_runtimes();
+  for (std::size_t index = 0; index < mapped.count; ++index) {
+    const auto& one = mapped.found[index];
+    void* const handle = one.api == row.api ? keep(one.path.data()) : nullptr;
+    void* const found = handle == nullptr ? nullptr : real_dlsym()(handle, row.name.data());
+    if (found != nullptr && !is_our_own(found)) {
+      return found;
+    }
+  }
+  return nullptr;
+}
+
+void* find_real(call_id call) noexcept {
+  const auto& row = row_of(call);
+  // The names are literals, so they end with a zero.
+  void* found = find_in_mapped(row);
+  if (found == nullptr) {
+    found = real_dlsym()(RTLD_NEXT, row.name.data());  // last: it sets what dlerror() tells
+    found = found != nullptr && is_our_own(found) ? nullptr : found;
+  }
+  return found;
+}
+
+}  // namespace
+
+lookup real_dlsym() noexcept {
+  static std::atomic<void*> known{nullptr};
+  void* found = known.load(std::memory_order_relaxed);
+  if (found == nullptr) {
+    for (const char* version : {"GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17"}) {
+      found = ::dlvsym(RTLD_NEXT, "dlsym", version);
+      if (found != nullptr) {
+        break;
+      }
+    }
+    known.store(found);
+  }
+  return reinterpret_cast<lookup>(found);
+}
+
+void* real_call(call_id call) noexcept {
+  auto& known = function_of(call);
+  if (void* const found = known.load(std::memory_order_acquire)) {
+    return found;
+  }
+  void* const found = find_real(call);
+  if (found == nullptr) {
+    return nullptr;
+  }
+  void* expected = nullptr;
+  return known.compare_exchange_strong(expected, found) ? found : expected;
+}
+
+remembered remember(call_id call, void* function) noexcept {
+  auto& known = function_of(call);
+  const void* const before = known.load(std::memory_order_acquire);
+  if (before == function) {
+    return remembered::as_before;
+  }
+  const auto object = object_of(function);
+  if (!runtime_of_path(object).is_one) {
+    return remembered::foreign;
+  }
+  if (before == nullptr) {
+    keep(object.data());
+    void* expected = nullptr;
+    if (known.compare_exchange_strong(expected, function) || expected == function) {
+      return remembered::as_before;
+    }
+  }
+  return remembered::another_copy;
+}
+
+call_id find_call(const char* name) noexcept {
+  const std::string_view wanted(name);
+  const auto* const found =
+      std::lower_bound(by_name.begin(), by_name.end(), wanted,
+                       [](const auto& one, std::string_view text) { return one.first < text; });
+  return found != by_name.end() && found->first == wanted ? found->second : call_id::none;
+}
+
+call_id find_function(api which, const void* function) noexcept {
+  for (std::size_t index = 1; index < call_count; ++index) {
+    const auto call = static_cast<call_id>(index);
+    if (call_rows[index].api != which) {
+      continue;
+    }
+    if (!looked_for[index].exchange(true)) {
+      static_cast<void>(real_call(call));
+    }
+    if (function_of(call).load(std::memory_order_relaxed) == function) {
+      return call;
+    }
+  }
+  return call_id::none;
+}
+
+}  // namespace berth::interpose

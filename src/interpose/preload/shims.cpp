@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions that stand in front of the GPU runtimes', one for each row of spec/, and the tables
+// to find them by.
+#include <array>
+#include <cstddef>
+
+#include "interpose/capture/interception.hpp"
+#include "interpose/capture/process.hpp"
+#include "interpose/preload/shims.hpp"
+
+using namespace berth::interpose::abi;  // NOLINT: the tables name types without a namespace
+using berth::interpose::call_id;
+using berth::interpose::intercept;
+
+#define BERTH_SHOWN __attribute__((visibility("default")))
+// NOLINTBEGIN(readability-identifier-naming): the names are the runtimes'
+
+namespace berth_hip {
+using namespace berth::runtime::hip;  // NOLINT
+using berth::runtime::cuda::location_t;
+extern "C" {
+#define BERTH_HIP(name, need, since, operation, result, parameters, words) \
+  BERTH_SHOWN result name parameters noexcept {                            \
+    return intercept<call_id::name, result> words;                         \
+  }
+#include "gpu_api.def"
+#define BERTH_SEEN_HIP(name, since, operation, parameters, words) \
+  BERTH_SHOWN status name parameters noexcept {                   \
+    return intercept<call_id::name, status> words;                \
+  }
+#include "seen_calls.def"
+}
+}  // namespace berth_hip
+
+namespace berth_cuda {
+using namespace berth::runtime::cuda;  // NOLINT
+extern "C" {
+#define BERTH_CUDA(name, need, since, operation, result, parameters, words) \
+  BERTH_SHOWN result name parameters noexcept {                             \
+    return intercept<call_id::name, result> words;                          \
+  }
+#include "gpu_api.def"
+#define BERTH_SEEN_CUDA(name, since, operation, parameters, words) \
+  BERTH_SHOWN status name parameters noexcept {                    \
+    return intercept<call_id::name, status> words;                 \
+  }
+#include "seen_calls.def"
+}
+}  // namespace berth_cuda
+// NOLINTEND(readability-identifier-naming)
+
+namespace berth::interpose {
+namespace {
+
+const std::array<void*, call_count> shims{
+    nullptr,
+#define BERTH_HIP(name, need, since, operation, result, parameters, words) \
+  reinterpret_cast<void*>(&berth_hip::name),
+#define BERTH_CUDA(name, need, since, operation, result, parameters, words) \
+  reinterpret_cast<void*>(&berth_cuda::name),
+#include "gpu_api.def"
+#define BERTH_SEEN_HIP(name, since, operation, parameters, words) \
+  reinterpret_cast<void*>(&berth_hip::name),
+#define BERTH_SEEN_CUDA(name, since, operation, parameters, words) \
+  reinterpret_cast<void*>(&berth_cuda::name),
+#include "seen_calls.def"
+};
+
+}  // namespace
+
+void* shim_of(call_id call) noexcept {
+  return shims[static_cast<std::size_t>(call)];
+}
+
+void* recording_function(api which, void* function, const char* name) noexcept {
+  const auto call = find_function(which, function);
+  auto* const to = process_recorder();
+  if (call != call_id::none) {
+    if (to != nullptr) {
+      to->note_reached(which, reached_by::driver_table);
+    }
+    return shim_of(call);
+  }
+  if (to != nullptr && find_call(name) != call_id::none) {
+    to->note_missed();
+  }
+  return function;
+}
+
+}  // namespace berth::interpose
