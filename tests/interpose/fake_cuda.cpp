@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A stand-in for libcuda.so.1: host memory plays all memories. cuGetProcAddress hands out the same
-// functions as the symbols, and for the per-thread flag those of the thread's stream. It counts what
-// comes in as fake_hip.cpp does (FAKE_CUDA_COUNTS).
+// functions as the symbols, and for the per-thread flag those of the thread's stream. It counts
+// what comes in as fake_hip.cpp does (FAKE_CUDA_COUNTS).
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -44,7 +44,9 @@ status move(address_t dst, const void* src, std::size_t bytes) {
 
 extern "C" {
 
-status cuInit(unsigned) { return 0; }
+status cuInit(unsigned) {
+  return 0;
+}
 status cuMemAlloc_v2(address_t* out_memory, std::size_t bytes) {
   *out_memory = reinterpret_cast<address_t>(std::malloc(bytes));
   return 0;
@@ -83,7 +85,9 @@ status cuMemcpyBatchAsync_v2(address_t* dst, address_t* src, std::size_t* bytes,
   }
   return 0;
 }
-status cuStreamSynchronize(stream_t) { return 0; }
+status cuStreamSynchronize(stream_t) {
+  return 0;
+}
 
 status cuGetProcAddress(const char* name, void** out_function, int version,
                         unsigned long long flags);

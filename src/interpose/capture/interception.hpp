@@ -72,6 +72,9 @@ void hand_out(api which, const char* name, void** function, const Rest&...) noex
   }
 }
 
+// The runtime is initialised: from now on its devices can be watched.
+void begin_device_times(api which) noexcept;
+
 template <call_id Call>
 inline constexpr call_schema schema_for = schema_of(Call);
 
@@ -85,6 +88,12 @@ template <call_id Call, class Result, class... Arguments>
     const Result status = real(arguments...);
     if (status == 0) {
       hand_out(row_of(Call).api, arguments...);
+    }
+    return status;
+  } else if constexpr (row_of(Call).operation == "initialise") {
+    const Result status = real(arguments...);
+    if (status == 0) {
+      begin_device_times(row_of(Call).api);
     }
     return status;
   } else if constexpr (!is_recorded(Call)) {

@@ -16,6 +16,7 @@
 
 #include "berth/version.hpp"
 #include "interpose/capture/clock.hpp"
+#include "interpose/capture/cupti.hpp"
 #include "interpose/capture/host_end.hpp"
 #include "interpose/capture/interception.hpp"
 
@@ -25,8 +26,24 @@ namespace {
 // Never destroyed: calls may come as long as the process lives.
 alignas(recorder) std::array<std::byte, sizeof(recorder)> recorder_memory{};
 std::atomic<recorder*> the_recorder{nullptr};
+alignas(cupti_source) std::array<std::byte, sizeof(cupti_source)> cupti_memory{};
+std::atomic<cupti_source*> cupti{nullptr};
+std::atomic<bool> device_times_begun{false};
 pthread_key_t thread_end{};
 pid_t owner = 0;
+
+class kept_errno {
+public:
+  kept_errno() noexcept : value_(errno) {}
+  ~kept_errno() { errno = value_; }
+  kept_errno(const kept_errno&) = delete;
+  kept_errno& operator=(const kept_errno&) = delete;
+  kept_errno(kept_errno&&) = delete;
+  kept_errno& operator=(kept_errno&&) = delete;
+
+private:
+  int value_;
+};
 
 // Plain data of the initial-exec model: a load relative to the thread, and no destructor.
 [[gnu::tls_model("initial-exec")]] constinit thread_local thread_log* own_log = nullptr;
@@ -57,6 +74,7 @@ void parent_forked() noexcept {
   process_recorder()->after_fork_in_parent();
 }
 void child_forked() noexcept {
+  cupti.store(nullptr);  // the parent's
   owner = ::getpid();
   own_log = nullptr;
   refused = false;
@@ -91,19 +109,6 @@ void answer_check() noexcept {
   static_cast<void>(!::write(std::atoi(wanted), line.data(), static_cast<std::size_t>(length)));
 }
 
-class kept_errno {
-public:
-  kept_errno() noexcept : value_(errno) {}
-  ~kept_errno() { errno = value_; }
-  kept_errno(const kept_errno&) = delete;
-  kept_errno& operator=(const kept_errno&) = delete;
-  kept_errno(kept_errno&&) = delete;
-  kept_errno& operator=(kept_errno&&) = delete;
-
-private:
-  int value_;
-};
-
 // Small copies and launches come by the million: of their sites, one in so many is looked at.
 constexpr std::uint32_t one_in = 64;
 
@@ -136,6 +141,35 @@ void start_process() noexcept {
   the_recorder.store(new (recorder_memory.data()) recorder(how));
   ::pthread_atfork(prepare_fork, parent_forked, child_forked);
   watch_signal(how.toggle_signal);
+}
+
+void begin_device_times(api which) noexcept {
+  auto* const own = process_recorder();
+  if (own == nullptr || which != api::cuda || own->how().times == device_times::off ||
+      owner != ::getpid()) {
+    return;
+  }
+  const kept_errno kept;
+  own->begin();
+  if (!own->is_recording() || device_times_begun.exchange(true)) {
+    return;
+  }
+  auto* const source = new (cupti_memory.data()) cupti_source(*own);
+  {
+    const outermost ours;  // calls that CUPTI makes are nobody's
+    source->begin();
+  }
+  own->set_device_source(source);
+  cupti.store(source);
+  // Runs before what the driver has registered to end itself, which was before this.
+  std::atexit([] { cupti.load()->end(); });
+}
+
+void yield_device_times() noexcept {
+  if (auto* const source = cupti.load()) {
+    source->stand_aside();
+  }
+  device_times_begun.store(true);
 }
 
 void end_process(const char* reason) noexcept {

@@ -15,4 +15,7 @@ void start_process() noexcept;
 // When the process ends; `reason` as the trace has it.
 void end_process(const char* reason) noexcept;
 
+// The program begins to use a profiling interface of devices itself.
+void yield_device_times() noexcept;
+
 }  // namespace berth::interpose

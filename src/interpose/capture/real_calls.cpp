@@ -2,6 +2,7 @@
 #include "interpose/capture/real_calls.hpp"
 
 #include <dlfcn.h>
+#include <link.h>
 
 #include <algorithm>
 #include <array>
@@ -54,6 +55,22 @@ void* keep(const char* path) noexcept {
   return ::dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
 }
 
+struct wanted_object {
+  std::string_view name_begin;
+  std::array<char, 1024> path{};
+};
+
+int match_object(dl_phdr_info* object, std::size_t, void* state) {
+  auto& wanted = *static_cast<wanted_object*>(state);
+  const std::string_view path(object->dlpi_name == nullptr ? "" : object->dlpi_name);
+  if (!path.substr(path.rfind('/') + 1).starts_with(wanted.name_begin) ||
+      path.size() >= wanted.path.size()) {
+    return 0;
+  }
+  std::memcpy(wanted.path.data(), path.data(), path.size());
+  return 1;
+}
+
 void* find_in_mapped(const call_row& row) noexcept {
   const auto mapped = find_mapped_runtimes();
   for (std::size_t index = 0; index < mapped.count; ++index) {
@@ -93,6 +110,11 @@ lookup real_dlsym() noexcept {
     known.store(found);
   }
   return reinterpret_cast<lookup>(found);
+}
+
+void* open_mapped(const char* name_begin) noexcept {
+  wanted_object wanted{.name_begin = name_begin};
+  return ::dl_iterate_phdr(match_object, &wanted) == 0 ? nullptr : keep(wanted.path.data());
 }
 
 void* real_call(call_id call) noexcept {

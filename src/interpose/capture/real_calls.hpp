@@ -32,4 +32,8 @@ remembered remember(call_id call, void* function) noexcept;
 // The call whose real function this is; none if there is none.
 [[nodiscard]] call_id find_function(api which, const void* function) noexcept;
 
+// A handle of the first mapped library whose file's name begins so; null where there is none. It
+// stays mapped.
+[[nodiscard]] void* open_mapped(const char* name_begin) noexcept;
+
 }  // namespace berth::interpose

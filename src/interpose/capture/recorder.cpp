@@ -237,6 +237,15 @@ void recorder::hurry() noexcept {
   }
 }
 
+void recorder::note_missed(const char* name) noexcept {
+  for (auto& place : missed_) {
+    const char* known = nullptr;
+    if (place.compare_exchange_strong(known, name) || known == name) {
+      return;
+    }
+  }
+}
+
 // --- The drainer --------------------------------------------------------------------------------
 
 void* recorder::run_drainer(void* self) {
@@ -464,7 +473,11 @@ void recorder::write_coverage(const surroundings& around) noexcept {
                                                       : "sampled");
   pairs.put("memory_limit", how_.memory);
   pairs.put("dropped", dropped_ + without_log_.load());
-  pairs.put("missed_lookups", missed_.load());
+  for (std::size_t index = 0; index < most_missed; ++index) {
+    if (const char* const name = missed_[index].load()) {
+      pairs.put("missed.", index, "", name);
+    }
+  }
   pairs.end();
   const auto sum = trace::recording::crc32(to.written());
   if (sum != coverage_written_) {

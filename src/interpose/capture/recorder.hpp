@@ -78,8 +78,9 @@ public:
       known.store(true, std::memory_order_relaxed);
     }
   }
-  // A pointer to a call that is not the one that is recorded: a second copy of a runtime.
-  void note_missed() noexcept { missed_.fetch_add(1, std::memory_order_relaxed); }
+  // The program has got a function of that name that is not recorded: of a second copy of a
+  // runtime, or of a form that spec/ lacks. `name` is one of spec/'s.
+  void note_missed(const char* name) noexcept;
   void set_device_source(device_source* source) noexcept { source_.store(source); }
   [[nodiscard]] device_log& devices() noexcept { return devices_; }
 
@@ -152,7 +153,8 @@ private:
   std::uint64_t modules_seen_ = 0;  // the loader's count of changes
 
   std::array<std::array<std::atomic<bool>, 4>, 2> reached_{};
-  std::atomic<std::uint64_t> missed_{0};
+  static constexpr std::size_t most_missed = 16;
+  std::array<std::atomic<const char*>, most_missed> missed_{};
   std::atomic<device_source*> source_{nullptr};
 
   device_log devices_;

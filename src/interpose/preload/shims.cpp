@@ -81,8 +81,8 @@ void* recording_function(api which, void* function, const char* name) noexcept {
     }
     return shim_of(call);
   }
-  if (to != nullptr && find_call(name) != call_id::none) {
-    to->note_missed();
+  if (const auto named = find_call(name); to != nullptr && named != call_id::none) {
+    to->note_missed(row_of(named).name.data());
   }
   return function;
 }

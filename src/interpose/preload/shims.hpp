@@ -8,4 +8,7 @@ namespace berth::interpose {
 
 [[nodiscard]] void* shim_of(call_id call) noexcept;
 
+// What stands in front of CUPTI's call of that name; null for most names.
+[[nodiscard]] void* cupti_entry(const char* name) noexcept;
+
 }  // namespace berth::interpose

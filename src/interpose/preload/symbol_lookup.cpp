@@ -45,7 +45,7 @@ void* answer_found(call_id call, void* found) noexcept {
       return shim_of(call);
     case remembered::another_copy:
       if (to != nullptr) {
-        to->note_missed();
+        to->note_missed(row_of(call).name.data());
       }
       return found;
     case remembered::foreign:
@@ -63,8 +63,14 @@ using namespace berth::interpose;  // NOLINT: functions of the C interface
 
 __attribute__((visibility("hidden"))) void* berth_answer_dlsym(void* handle,
                                                                const char* name) noexcept {
-  const auto call = may_be_recorded(name) ? find_call(name) : call_id::none;
-  if (call == call_id::none || handle == RTLD_NEXT) {
+  if (!may_be_recorded(name) || handle == RTLD_NEXT) {
+    return go_on;
+  }
+  if (void* const entry = cupti_entry(name); entry != nullptr && handle != RTLD_DEFAULT) {
+    return real_dlsym()(handle, name) == nullptr ? nullptr : entry;
+  }
+  const auto call = find_call(name);
+  if (call == call_id::none) {
     return go_on;
   }
   return handle == RTLD_DEFAULT ? answer_global(call)

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Times of copies, fills and kernels on NVIDIA GPUs, from CUPTI's activity interface. CUPTI is
+// looked for when the program initialises CUDA: the copy that the program has brought, else the
+// machine's. There can be one user of it in a process, so when the program begins to use it, as
+// torch.profiler does, the recorder stands aside for good.
+//
+// Our own declarations of its binary interface: of records only the fields at the beginning, which
+// are the same in all versions since CUDA 10. A test compares them with CUPTI's headers where they
+// are installed.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "interpose/capture/recorder.hpp"
+
+namespace berth::interpose {
+
+namespace cupti_abi {
+
+enum class activity : int { copy = 1, fill = 2, kernel = 10, peer_copy = 22, migration = 25 };
+
+struct copy_record {
+  int kind;
+  std::uint8_t copy_kind;
+  std::uint8_t src_kind;
+  std::uint8_t dst_kind;
+  std::uint8_t flags;
+  std::uint64_t bytes;
+  std::uint64_t begin;
+  std::uint64_t end;
+  std::uint32_t device;
+  std::uint32_t context;
+  std::uint32_t stream;
+  std::uint32_t correlation;
+};
+
+struct fill_record {
+  int kind;
+  std::uint32_t value;
+  std::uint64_t bytes;
+  std::uint64_t begin;
+  std::uint64_t end;
+  std::uint32_t device;
+  std::uint32_t context;
+  std::uint32_t stream;
+  std::uint32_t correlation;
+};
+
+struct kernel_record {
+  int kind;
+  std::array<std::byte, 12> launch;
+  std::uint64_t begin;
+  std::uint64_t end;
+  std::uint64_t completed;
+  std::uint32_t device;
+  std::uint32_t context;
+  std::uint32_t stream;
+  std::array<std::byte, 40> shape;
+  std::uint32_t correlation;
+  std::int64_t grid;
+  const char* name;
+};
+
+struct migration_record {
+  int kind;
+  int counter;
+  std::uint64_t value;
+  std::uint64_t begin;
+  std::uint64_t end;
+  std::uint64_t address;
+  std::uint32_t src_device;
+  std::uint32_t dst_device;
+  std::uint32_t stream;
+};
+
+}  // namespace cupti_abi
+
+class cupti_source final : public device_source {
+public:
+  explicit cupti_source(recorder& to) noexcept : to_(to) {}
+
+  // Finds CUPTI and enables it. What fails leaves the times unknown, with the reason in state().
+  void begin() noexcept;
+  void deliver() noexcept override;
+  [[nodiscard]] const char* state() const noexcept override { return state_.load(); }
+  // The program is about to use CUPTI itself.
+  void stand_aside() noexcept;
+  // The process ends: what is unfinished comes as it is.
+  void end() noexcept;
+
+private:
+  // Its calls; null where it lacks one.
+  struct calls {
+    int (*register_callbacks)(void*, void*);
+    int (*register_clock)(std::uint64_t (*)());
+    int (*enable)(int);
+    int (*disable)(int);
+    int (*flush_all)(std::uint32_t);
+    int (*next_record)(std::uint8_t*, std::size_t, std::uint8_t**);
+    int (*configure_migrations)(void*, std::uint32_t);
+  };
+
+  [[nodiscard]] bool load() noexcept;
+  [[nodiscard]] bool enable() noexcept;
+  void disable() noexcept;
+  void take(std::uint8_t* buffer, std::size_t bytes) noexcept;
+  void take(const cupti_abi::copy_record& from) noexcept;
+  void take(const cupti_abi::fill_record& from) noexcept;
+  void take(const cupti_abi::kernel_record& from) noexcept;
+  void take(const cupti_abi::migration_record& from) noexcept;
+
+  static void give_buffer(std::uint8_t** buffer, std::size_t* bytes, std::size_t* records);
+  static void take_buffer(void* context, std::uint32_t stream, std::uint8_t* buffer,
+                          std::size_t bytes, std::size_t used);
+
+  recorder& to_;
+  calls calls_{};
+  std::atomic<bool> active_{false};
+  std::atomic<const char*> state_{"none: CUDA was not initialised"};
+};
+
+}  // namespace berth::interpose
