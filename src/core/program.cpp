@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <ranges>
 #include <utility>
 
 #include <fmt/format.h>
@@ -57,8 +58,8 @@ public:
   signal_guard(const signal_guard&) = delete;
   signal_guard& operator=(const signal_guard&) = delete;
   ~signal_guard() {
-    for (auto one = before_.rbegin(); one != before_.rend(); ++one) {
-      ::sigaction(one->number, &one->action, nullptr);
+    for (const auto& one : std::views::reverse(before_)) {
+      ::sigaction(one.number, &one.action, nullptr);
     }
   }
 

@@ -3,13 +3,13 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <span>
@@ -105,10 +105,12 @@ spoken listen(int answers, int errors) {
   ::dup2(nowhere, STDIN_FILENO);
   ::dup2(nowhere, STDOUT_FILENO);
   ::dup2(errors, STDERR_FILENO);
-  ::unsetenv("BERTH_RECORD");                  // NOLINT(concurrency-mt-unsafe)
-  ::setenv("LD_PRELOAD", preload.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
-  ::setenv("BERTH_PRELOAD_CHECK", std::to_string(kept).c_str(),
-           1);  // NOLINT(concurrency-mt-unsafe)
+  const auto number = std::to_string(kept);
+  // NOLINTBEGIN(concurrency-mt-unsafe): the child of a fork has one thread
+  ::unsetenv("BERTH_RECORD");
+  ::setenv("LD_PRELOAD", preload.c_str(), 1);
+  ::setenv("BERTH_PRELOAD_CHECK", number.c_str(), 1);
+  // NOLINTEND(concurrency-mt-unsafe)
   ::execl("/proc/self/exe", "berth", "--version", nullptr);
   ::_exit(127);
 }

@@ -34,7 +34,7 @@ std::size_t digits_at_begin(std::string_view text) {
 
 // Does all of `name` fit the pattern, its % filled in?
 bool fits(std::string_view name, std::string_view pattern) {
-  while (!pattern.empty() && !(pattern.front() == '%' && pattern.size() > 1)) {
+  while (!pattern.empty() && (pattern.front() != '%' || pattern.size() == 1)) {
     if (name.empty() || name.front() != pattern.front()) {
       return false;
     }

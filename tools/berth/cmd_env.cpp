@@ -32,6 +32,10 @@ std::string shell_word(std::string_view word) {
   return made + "'";
 }
 
+std::string assignment(const program::variable& one) {
+  return fmt::format("{}={}", one.name, one.value);
+}
+
 struct recording_environment {
   std::vector<program::variable> variables;  // LD_PRELOAD first
   fs::path recorder;
@@ -58,8 +62,8 @@ std::string as_json(const recording_environment& shown) {
 
 std::string as_docker(const recording_environment& shown) {
   std::string text;
-  for (const auto& [name, value] : shown.variables) {
-    text += fmt::format("-e {} ", shell_word(name + "=" + value));
+  for (const auto& one : shown.variables) {
+    text += fmt::format("-e {} ", shell_word(assignment(one)));
   }
   const auto library = shown.recorder.string();
   const auto folder = shown.folder.string();
@@ -69,16 +73,16 @@ std::string as_docker(const recording_environment& shown) {
 
 std::string as_slurm(const recording_environment& shown) {
   std::string text = "--export=ALL";
-  for (const auto& [name, value] : shown.variables) {
-    text += "," + name + "=" + value;
+  for (const auto& one : shown.variables) {
+    text += ',' + assignment(one);
   }
   return shell_word(text) + "\n";
 }
 
 std::string as_mpirun(const recording_environment& shown) {
   std::string text;
-  for (const auto& [name, value] : shown.variables) {
-    text += fmt::format("{}-x {}", text.empty() ? "" : " ", shell_word(name + "=" + value));
+  for (const auto& one : shown.variables) {
+    text += fmt::format("{}-x {}", text.empty() ? "" : " ", shell_word(assignment(one)));
   }
   return text + "\n";
 }

@@ -218,11 +218,15 @@ int status_of_run(const program::ending& end, exit_status report, analyze_check 
   return own == 0 && check == analyze_check::on ? static_cast<int>(report) : own;
 }
 
-exit_status report_on(const std::vector<std::string>& files, const run_options& options,
-                      const streams& io) {
-  return run_analyze(
-      {.files = files, .format = options.format, .output = options.output, .check = options.check},
-      all_on_error(io));
+// Several recordings in a folder of their own are read as one job.
+exit_status report_on(const std::vector<std::string>& files, const prepared_run& run,
+                      const run_options& options, const streams& io) {
+  const bool is_job = files.size() > 1 && run.scratch;
+  return run_analyze({.files = is_job ? std::vector{run.files.folder().string()} : files,
+                      .format = options.format,
+                      .output = options.output,
+                      .check = options.check},
+                     all_on_error(io));
 }
 
 void name_recordings(const std::vector<std::string>& files, const streams& io) {
@@ -294,7 +298,7 @@ int run_run(const run_options& options, const streams& io) {
     }
     return status_of_run(*end, exit_status::unusable, options.check);
   }
-  const auto reported = report_on(files, options, io);
+  const auto reported = report_on(files, *run, options, io);
   if (!run->scratch) {
     name_recordings(files, io);
   }
