@@ -1,19 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "emulator/launch.hpp"
 
-#include <dlfcn.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
 #include <charconv>
-#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -21,6 +16,7 @@
 #include <fmt/ranges.h>
 
 #include "berth/units.hpp"
+#include "core/descriptor.hpp"
 #include "emulator/shared_machine.hpp"
 #include "emulator/topology/overlay.hpp"
 
@@ -32,29 +28,6 @@ namespace fs = std::filesystem;
 std::string system_text(int number) {
   return std::strerror(number);  // NOLINT(concurrency-mt-unsafe)
 }
-
-std::string environment(const char* name) {
-  const char* const value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
-  return value != nullptr ? value : "";
-}
-
-class descriptor {
-public:
-  explicit descriptor(int number) noexcept : number_(number) {}
-  descriptor(descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  descriptor& operator=(descriptor&&) = delete;
-  descriptor(const descriptor&) = delete;
-  descriptor& operator=(const descriptor&) = delete;
-  ~descriptor() {
-    if (number_ >= 0) {
-      ::close(number_);
-    }
-  }
-  [[nodiscard]] int get() const noexcept { return number_; }
-
-private:
-  int number_;
-};
 
 // The memory that all processes of the machine share. It has no name: they open it through this
 // process, and it goes with the last of them, even if we are killed.
@@ -72,135 +45,6 @@ result<descriptor> make_shared_memory(std::uint64_t slice_bytes) {
   initialise(*static_cast<machine_ledger*>(at));
   ::munmap(at, first_slice_offset);
   return file;
-}
-
-std::string preload_list(const fs::path& library) {
-  std::string list;
-#ifdef BERTH_PRELOAD_FIRST  // a sanitizer's runtime, which must come before all else
-  list += BERTH_PRELOAD_FIRST ":";
-#endif
-  list += library.string();
-  if (const auto before = environment("LD_PRELOAD"); !before.empty()) {
-    list += ":" + before;
-  }
-  return list;
-}
-
-// What fork's child does: nothing that allocates, and no way back.
-[[noreturn]] void become(char* const* arguments, int failure_pipe) {
-  ::execvp(arguments[0], arguments);
-  const int why = errno;
-  [[maybe_unused]] const auto told = ::write(failure_pipe, &why, sizeof(why));
-  ::_exit(127);
-}
-
-// The signals that must not end us before the program: from a terminal it gets them too.
-constexpr std::array<int, 4> guarded_signals = {SIGINT, SIGQUIT, SIGTERM, SIGHUP};
-
-// Keeps them waiting while the overlay folder is there and no guard deals with them.
-class held_signals {
-public:
-  held_signals() noexcept {
-    sigset_t all;
-    sigemptyset(&all);
-    for (const int number : guarded_signals) {
-      sigaddset(&all, number);
-    }
-    ::pthread_sigmask(SIG_BLOCK, &all, &before_);
-    ::pthread_sigmask(SIG_SETMASK, nullptr, &held_);
-  }
-  held_signals(const held_signals&) = delete;
-  held_signals& operator=(const held_signals&) = delete;
-  ~held_signals() { release(); }
-
-  void release() const noexcept { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  void hold_again() const noexcept { ::pthread_sigmask(SIG_SETMASK, &held_, nullptr); }
-
-private:
-  sigset_t before_{};
-  sigset_t held_{};
-};
-
-class signal_guard {
-public:
-  explicit signal_guard(pid_t program) {
-    child() = program;
-    struct sigaction ignore {};
-    ignore.sa_handler = SIG_IGN;
-    struct sigaction forward {};
-    forward.sa_handler = [](int number) { ::kill(child().load(), number); };
-    ::sigaction(SIGINT, &ignore, &before_[0]);
-    ::sigaction(SIGQUIT, &ignore, &before_[1]);
-    ::sigaction(SIGTERM, &forward, &before_[2]);
-    ::sigaction(SIGHUP, &forward, &before_[3]);
-  }
-  signal_guard(const signal_guard&) = delete;
-  signal_guard& operator=(const signal_guard&) = delete;
-  ~signal_guard() {
-    for (std::size_t index = 0; index < guarded_signals.size(); ++index) {
-      ::sigaction(guarded_signals[index], &before_[index], nullptr);
-    }
-  }
-
-private:
-  static std::atomic<pid_t>& child() {
-    static std::atomic<pid_t> running{0};
-    return running;
-  }
-
-  std::array<struct sigaction, guarded_signals.size()> before_{};
-};
-
-result<program_end> wait_for(pid_t program, const held_signals& signals) {
-  const signal_guard guard(program);
-  signals.release();
-  int status = 0;
-  int failure = 0;
-  while (::waitpid(program, &status, 0) < 0 && failure == 0) {
-    failure = errno == EINTR ? 0 : errno;
-  }
-  signals.hold_again();
-  if (failure != 0) {
-    return error(errc::internal, system_text(failure), "waitpid");
-  }
-  return WIFSIGNALED(status) ? program_end{.exit_status = 0, .signal = WTERMSIG(status)}
-                             : program_end{.exit_status = WEXITSTATUS(status), .signal = 0};
-}
-
-result<program_end> start(const launch_request& request, const fs::path& overlay,
-                          const held_signals& signals) {
-  std::vector<std::string> words = request.program;
-  std::vector<char*> arguments;
-  for (auto& word : words) {
-    arguments.push_back(word.data());
-  }
-  arguments.push_back(nullptr);
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
-    return error(errc::internal, system_text(errno), "pipe");
-  }
-  const descriptor reading(ends[0]);
-  const auto list = preload_list(request.preload);
-  const auto program = ::fork();
-  if (program < 0) {
-    ::close(ends[1]);
-    return error(errc::internal, system_text(errno), "fork");
-  }
-  if (program == 0) {
-    signals.release();
-    ::setenv("LD_PRELOAD", list.c_str(), 1);         // NOLINT(concurrency-mt-unsafe)
-    ::setenv(overlay_variable, overlay.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
-    become(arguments.data(), ends[1]);
-  }
-  ::close(ends[1]);
-  int why = 0;
-  if (::read(reading.get(), &why, sizeof(why)) == static_cast<ssize_t>(sizeof(why))) {
-    int ignored = 0;
-    ::waitpid(program, &ignored, 0);
-    return error(errc::usage, fmt::format("cannot be started: {}", system_text(why)),
-                 request.program.front(), "name a program, or a path to one");
-  }
-  return wait_for(program, signals);
 }
 
 // A path that programs can use from any folder.
@@ -254,7 +98,8 @@ result<void> apply_option(fault_spec& fault, std::string_view name, std::string_
 
 }  // namespace
 
-result<program_end> run_on(const machine_plan& plan, const launch_request& request) {
+result<program::ending> run_on(const machine_plan& plan, const launch_request& request,
+                               const program::held_signals& signals) {
   auto spec = spec_of(plan);
   auto memory = make_shared_memory(spec.slice_bytes);
   if (!memory) {
@@ -276,7 +121,6 @@ result<program_end> run_on(const machine_plan& plan, const launch_request& reque
       return error(errc::file_unwritable, system_text(errno), spec.trace_file);
     }
   }
-  const held_signals signals;  // outlives the folder
   const auto overlay = overlay_folder::create();
   if (!overlay) {
     return overlay.error();
@@ -284,30 +128,17 @@ result<program_end> run_on(const machine_plan& plan, const launch_request& reque
   if (const auto written = write_overlay(*overlay, plan, spec); !written) {
     return written.error();
   }
-  return start(request, overlay->root(), signals);
+  auto start = request.program;
+  start.environment.push_back(
+      {.name = "LD_PRELOAD", .value = program::preload_list(request.preload)});
+  start.environment.push_back({.name = overlay_variable, .value = overlay->root().string()});
+  return program::run(start, signals);
 }
 
 result<std::filesystem::path> find_preload_library() {
-  constexpr std::string_view file = "libberth_emulator.so";
-  std::vector<fs::path> places;
-  if (const auto given = environment("BERTH_EMULATOR_LIBRARY"); !given.empty()) {
-    places.emplace_back(given);
-  }
-  std::error_code ignored;
-  const auto here = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-  places.push_back(here / file);
-  places.push_back(here / ".." / "lib" / file);
-  places.push_back(here / ".." / "lib" / "berth" / file);
-#ifdef BERTH_EMULATOR_INSTALLED
-  places.emplace_back(BERTH_EMULATOR_INSTALLED);
-#endif
-  for (const auto& place : places) {
-    if (fs::exists(place, ignored)) {
-      return fs::canonical(place, ignored);
-    }
-  }
-  return error(errc::file_unreadable, "not found", std::string(file),
-               "BERTH_EMULATOR_LIBRARY can say where it is");
+  return program::find_library({.file = "libberth_emulator.so",
+                                .variable = "BERTH_EMULATOR_LIBRARY",
+                                .installed = BERTH_EMULATOR_INSTALLED});
 }
 
 result<fault_spec> parse_fault(std::string_view text) {

@@ -45,17 +45,34 @@ int write_all(const std::string& path, const text_producer& produce) {
   return failure;
 }
 
+report::colour colours_for(bool terminal) {
+  const char* const no_colour = std::getenv("NO_COLOR");  // NOLINT(concurrency-mt-unsafe)
+  return terminal && (no_colour == nullptr || *no_colour == '\0') ? report::colour::on
+                                                                  : report::colour::off;
+}
+
 }  // namespace
 
 streams standard_streams() {
   const bool out_is_terminal = ::isatty(STDOUT_FILENO) != 0;
-  const char* const no_colour = std::getenv("NO_COLOR");  // NOLINT(concurrency-mt-unsafe)
-  const bool colour = out_is_terminal && (no_colour == nullptr || *no_colour == '\0');
   return {.out = std::cout,
           .err = std::cerr,
           .out_is_terminal = out_is_terminal,
           .err_is_terminal = ::isatty(STDERR_FILENO) != 0,
-          .colours = colour ? report::colour::on : report::colour::off};
+          .colours = colours_for(out_is_terminal)};
+}
+
+streams all_on_error(const streams& io) {
+  return {.out = io.err,
+          .err = io.err,
+          .out_is_terminal = io.err_is_terminal,
+          .err_is_terminal = io.err_is_terminal,
+          .colours = colours_for(io.err_is_terminal)};
+}
+
+exit_status refuse(const streams& io, const error& what) {
+  show_error(io.err, what);
+  return what.code() == errc::usage ? exit_status::wrong_usage : exit_status::unusable;
 }
 
 void show_error(std::ostream& err, const error& what) {

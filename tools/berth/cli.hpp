@@ -40,6 +40,13 @@ struct streams {
 // "error: ..." and, on a line of its own, "hint: ...".
 void show_error(std::ostream& err, const error& what);
 
+// Shows it, and gives the exit status of a verb that could not begin: wrong_usage or unusable.
+[[nodiscard]] exit_status refuse(const streams& io, const error& what);
+
+// `io` with standard error in the place of standard output, for verbs whose program owns the
+// latter.
+[[nodiscard]] streams all_on_error(const streams& io);
+
 // Writes all of `text` to `path`, or to `io.out` if it is empty. A file appears whole or not at
 // all.
 // @errors file_unwritable

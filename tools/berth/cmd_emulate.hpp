@@ -3,11 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "cli.hpp"
+#include "emulated_machine.hpp"
 
 namespace berth::cli {
 
@@ -15,12 +15,8 @@ enum class emulate_action : std::uint8_t { run, list_models };
 
 struct emulate_options {
   emulate_action action = emulate_action::run;
-  std::string machine = "mi210";      // a model's short name or a machine file
-  std::optional<std::uint32_t> gpus;  // nothing: as the model says
-  std::string trace;                  // a file; empty for none
-  std::string kernels;                // a library of host functions; empty for none
-  std::vector<std::string> faults;    // as emulator::parse_fault takes them
-  std::vector<std::string> program;   // with its arguments
+  emulated_machine machine;
+  std::vector<std::string> program;  // with its arguments
 };
 
 // Blocks until the program has ended. The program's own exit status, 128 and the signal's number if

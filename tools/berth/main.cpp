@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command line of berth: verbs and their options. What a verb does stands in cmd_<verb>.cpp.
 // The only source that includes CLI11, which is slow to compile.
+#include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <exception>
 #include <iostream>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
@@ -12,7 +17,9 @@
 #include "cli.hpp"
 #include "cmd_analyze.hpp"
 #include "cmd_emulate.hpp"
+#include "cmd_env.hpp"
 #include "cmd_export.hpp"
+#include "cmd_run.hpp"
 #include "cmd_version.hpp"
 
 namespace {
@@ -29,7 +36,16 @@ struct verbs {
   berth::cli::analyze_options analyze;
   berth::cli::emulate_options emulate;
   berth::cli::export_options exported;
+  berth::cli::env_options env;
+  berth::cli::run_options run;
+  std::string emulated_model;  // of run
+  std::optional<std::uint32_t> emulated_gpus;
   std::string format = "text";
+  bool content = false;
+  bool no_children = false;
+  bool docker = false;
+  bool slurm = false;
+  bool mpirun = false;
   bool check = false;
   bool chrome = false;
   bool list = false;
@@ -66,18 +82,19 @@ CLI::App* add_emulate(CLI::App& app, verbs& parsed) {
   auto* const verb = app.add_subcommand(
       "emulate",
       "Run a program of AMD's ROCm on an emulated machine: memory and copies, no kernels");
-  verb->add_option("--machine", parsed.emulate.machine,
+  verb->add_option("--machine", parsed.emulate.machine.model,
                    "A model's name or a machine file (default: mi210)")
       ->type_name("MODEL");
-  verb->add_option("--gpus", parsed.emulate.gpus, "How many GPUs (default: as the model says)")
+  verb->add_option("--gpus", parsed.emulate.machine.gpus,
+                   "How many GPUs (default: as the model says)")
       ->type_name("N");
-  verb->add_option("--trace", parsed.emulate.trace,
+  verb->add_option("--trace", parsed.emulate.machine.trace,
                    "Write each buffer and each packet to FILE, one JSON object a line")
       ->type_name("FILE");
-  verb->add_option("--kernels", parsed.emulate.kernels,
+  verb->add_option("--kernels", parsed.emulate.machine.kernels,
                    "A library with host functions of the names of the program's kernels")
       ->type_name("FILE");
-  verb->add_option("--fault", parsed.emulate.faults,
+  verb->add_option("--fault", parsed.emulate.machine.faults,
                    "Make something fail (docs/emulator.md lists what); may be repeated")
       ->allow_extra_args(false)
       ->type_name("FAULT");
@@ -105,6 +122,135 @@ CLI::App* add_export(CLI::App& app, verbs& parsed) {
       std::string("Example:\n  berth export recording.berth --chrome -o recording.json\n\n") +
       footer);
   return verb;
+}
+
+// An empty name is a variable of a script that was not set.
+std::string not_empty(const std::string& name) {
+  return name.empty() ? "the name is empty" : "";
+}
+
+// What `run` and `env` share.
+void add_recording_options(CLI::App& verb, berth::cli::recording_words& words, verbs& parsed) {
+  verb.add_option("--device-times", words.device_times,
+                  "Times of the devices themselves, through CUPTI: auto, off (default: auto)")
+      ->check(CLI::IsMember({"auto", "off"}))
+      ->type_name("");
+  verb.add_option("--stacks", words.stacks,
+                  "Call sites: auto (large copies, allocations, samples), off, all (default: auto)")
+      ->check(CLI::IsMember({"auto", "off", "all"}))
+      ->type_name("");
+  verb.add_flag("--content", parsed.content,
+                "Sample what is copied to the device, to find copies of unchanged data");
+  verb.add_option("--delay", words.delay, "Begin so many seconds after the start")
+      ->type_name("SECONDS");
+  verb.add_option("--duration", words.duration, "Record so many seconds")->type_name("SECONDS");
+  verb.add_option("--signal", words.signal, "A signal that switches the recording on and off: USR2")
+      ->type_name("NAME");
+}
+
+CLI::App* add_run(CLI::App& app, verbs& parsed) {
+  auto* const verb = app.add_subcommand(
+      "run", "Run a program, record its GPU memory life, and say why its copies are slow");
+  verb->add_option("--record", parsed.run.record,
+                   "Keep the recording: FILE, with %p process, %h host, %r rank; or a folder")
+      ->check(not_empty)
+      ->type_name("FILE");
+  verb->add_option("--emulate", parsed.emulated_model,
+                   "Run on an emulated AMD machine (berth emulate --list)")
+      ->type_name("MODEL");
+  verb->add_option("--gpus", parsed.emulated_gpus, "With --emulate: how many GPUs")
+      ->type_name("N")
+      ->needs("--emulate");
+  verb->add_flag("--no-children", parsed.no_children,
+                 "Leave out the processes that the program starts");
+  add_recording_options(*verb, parsed.run.recording, parsed);
+  add_format(*verb, parsed);
+  verb->add_option("-o,--output", parsed.run.output,
+                   "Write the report to FILE instead of standard error")
+      ->check(not_empty)
+      ->type_name("FILE");
+  verb->add_flag("--check", parsed.check,
+                 "Exit with status 1 if the program succeeded and a fault was found");
+  verb->prefix_command();
+  verb->footer(
+      std::string("Example:\n  berth run -- ./program --size 64\n"
+                  "  berth run --record run.berth -- python3 train.py\n"
+                  "  berth run --emulate mi210 -- ./my_hip_program\n\n"
+                  "Exit status: the program's own, 128 and the signal's number if a signal "
+                  "ended it;\n2 and 3 as below where it did not start, 1 and 3 with "
+                  "--check.\n") +
+      footer);
+  return verb;
+}
+
+CLI::App* add_env(CLI::App& app, verbs& parsed) {
+  auto* const verb = app.add_subcommand(
+      "env",
+      "Print the variables with which a program records itself, for containers and launchers");
+  verb->add_option("--record", parsed.env.record,
+                   "The recordings: FILE, with %p process, %h host, %r rank; or a folder "
+                   "(default: berth-%h-%p.berth in this one)")
+      ->check(not_empty)
+      ->type_name("FILE");
+  add_recording_options(*verb, parsed.env.recording, parsed);
+  add_format(*verb, parsed);
+  auto* const docker = verb->add_flag("--docker", parsed.docker, "As options of docker run");
+  auto* const slurm = verb->add_flag("--slurm", parsed.slurm, "As an option of srun and sbatch");
+  auto* const mpirun = verb->add_flag("--mpirun", parsed.mpirun, "As options of Open MPI's mpirun");
+  docker->excludes(slurm)->excludes(mpirun);
+  slurm->excludes(mpirun);
+  verb->footer(std::string("Example:\n  eval \"$(berth env --record run-%p.berth)\"; ./launcher\n"
+                           "  docker run $(berth env --docker) IMAGE ./program\n"
+                           "  srun $(berth env --slurm --record run-%r.berth) ./program\n\n") +
+               footer);
+  return verb;
+}
+
+berth::cli::env_form form_of(const verbs& parsed) {
+  using berth::cli::env_form;
+  return parsed.docker                                   ? env_form::docker
+         : parsed.slurm                                  ? env_form::slurm
+         : parsed.mpirun                                 ? env_form::mpirun
+         : parsed.chosen_format() == output_format::json ? env_form::json
+                                                         : env_form::shell;
+}
+
+// Flags and words become the verb's own types.
+void complete_recording(berth::cli::recording_words& words, const verbs& parsed) {
+  using namespace berth::interpose;
+  words.content = parsed.content ? contents::hashed : contents::unread;
+  words.children = parsed.no_children ? children::left_out : children::recorded;
+}
+
+// The words of `run` behind the first --, which are the program's: the parser would take some.
+std::vector<std::string> take_program(std::vector<std::string>& words) {
+  const auto begin = std::find(words.begin(), words.end(), "--");
+  if (words.empty() || words.front() != "run" || begin == words.end()) {
+    return {};
+  }
+  std::vector<std::string> program(begin, words.end());
+  words.erase(begin, words.end());
+  return program;
+}
+
+// Without a -- the program begins where the parser knows no further. Its options are its own.
+void complete_run(verbs& parsed, std::vector<std::string> rest, std::vector<std::string> program) {
+  if (!rest.empty() && rest.front().starts_with('-')) {
+    throw CLI::ExtrasError(std::vector<std::string>{rest.front()});
+  }
+  if (rest.empty() && !program.empty()) {
+    program.erase(program.begin());  // the --
+  }
+  parsed.run.program = std::move(rest);
+  parsed.run.program.insert(parsed.run.program.end(), program.begin(), program.end());
+  complete_recording(parsed.run.recording, parsed);
+  parsed.run.format = parsed.chosen_format();
+  parsed.run.check = parsed.check ? berth::cli::analyze_check::on : berth::cli::analyze_check::off;
+  if (!parsed.emulated_model.empty()) {
+    parsed.run.emulate.emplace();
+    parsed.run.emulate->model = parsed.emulated_model;
+    parsed.run.emulate->gpus = parsed.emulated_gpus;
+  }
 }
 
 CLI::App* add_version(CLI::App& app, verbs& parsed) {
@@ -142,9 +288,17 @@ int run(int argc, char** argv) {
   const auto* const analyze = add_analyze(app, parsed);
   const auto* const emulate = add_emulate(app, parsed);
   const auto* const exported = add_export(app, parsed);
+  const auto* const run = add_run(app, parsed);
+  const auto* const env = add_env(app, parsed);
   const auto* const version = add_version(app, parsed);
   try {
-    app.parse(argc, argv);
+    std::vector<std::string> words(argv + 1, argv + argc);
+    auto program = take_program(words);
+    std::reverse(words.begin(), words.end());  // as the parser takes them
+    app.parse(std::move(words));
+    if (run->parsed()) {
+      complete_run(parsed, run->remaining(), std::move(program));
+    }
   } catch (const CLI::ParseError& stop) {
     // Help and version arrive as exceptions too.
     return stop.get_exit_code() == 0 ? app.exit(stop) : wrong_usage(app, stop);
@@ -163,6 +317,14 @@ int run(int argc, char** argv) {
   }
   if (exported->parsed()) {
     return static_cast<int>(run_export(parsed.exported, io));
+  }
+  if (run->parsed()) {
+    return run_run(parsed.run, io);
+  }
+  if (env->parsed()) {
+    complete_recording(parsed.env.recording, parsed);
+    parsed.env.form = form_of(parsed);
+    return static_cast<int>(run_env(parsed.env, io));
   }
   if (version->parsed()) {
     return static_cast<int>(run_version({.format = parsed.chosen_format()}, io));
