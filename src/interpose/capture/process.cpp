@@ -267,9 +267,14 @@ void call_scope::end(std::int64_t status) noexcept {
   auto* const to = process_recorder();
   event_->duration = read_ticks(to->clock()) - event_->begin;
   event_->status = static_cast<std::int32_t>(status);
+  const auto which = row_of(event_->call).api;
   if (log_->events.commit() > log_->events.capacity / 2) {
     const kept_errno kept;
     to->hurry();
+  }
+  if (status == 0 && to->wants_devices(which)) {
+    const kept_errno kept;
+    to->set_devices(ask_for_devices(which));
   }
 }
 

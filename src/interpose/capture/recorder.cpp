@@ -72,8 +72,8 @@ public:
     put(key, std::string_view(digits.data(), static_cast<std::size_t>(length)));
   }
   // "runtime.0.path"
-  void put(const char* group, std::size_t index, const char* field,
-           std::string_view value) noexcept {
+  template <class Value>
+  void put(const char* group, std::size_t index, const char* field, const Value& value) noexcept {
     std::array<char, 64> key{};
     const int length = std::snprintf(key.data(), key.size(), "%s%zu%s", group, index, field);
     put(std::string_view(key.data(), static_cast<std::size_t>(length)), value);
@@ -237,6 +237,13 @@ void recorder::release_log(thread_log& log) noexcept {
 void recorder::hurry() noexcept {
   if (work_.exchange(1, std::memory_order_relaxed) == 0) {
     ::syscall(SYS_futex, &work_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+  }
+}
+
+void recorder::set_devices(const known_devices& found) noexcept {
+  const locked hold(drain_);
+  if (found.count > 0) {
+    device_facts_ = found;
   }
 }
 
@@ -470,8 +477,17 @@ void recorder::write_coverage(const surroundings& around) noexcept {
     }
     pairs.put("runtime.", index, ".how", reached_names[how]);
   }
+  for (std::size_t index = 0; index < device_facts_.count; ++index) {
+    const auto& one = device_facts_.of[index];
+    pairs.put("device.", index, ".name", std::string_view(one.name.data()));
+    pairs.put("device.", index, ".pci", std::string_view(one.pci_address.data()));
+    pairs.put("device.", index, ".memory", one.memory);
+    if (one.numa_node >= 0) {
+      pairs.put("device.", index, ".numa_node", static_cast<std::uint64_t>(one.numa_node));
+    }
+  }
   const auto* const source = source_.load();
-  pairs.put("device_times", source == nullptr ? "none: not available" : source->state());
+  pairs.put("device_times", source == nullptr ? "none: not read of this runtime" : source->state());
   pairs.put("stacks", how_.sites == call_sites::off   ? "none"
                       : how_.sites == call_sites::all ? "all"
                                                       : "sampled");

@@ -18,6 +18,7 @@
 
 #include "interpose/capture/coverage.hpp"
 #include "interpose/capture/device_log.hpp"
+#include "interpose/capture/devices.hpp"
 #include "interpose/capture/event_encoder.hpp"
 #include "interpose/capture/modules.hpp"
 #include "interpose/capture/settings.hpp"
@@ -80,6 +81,12 @@ public:
       known.store(true, std::memory_order_relaxed);
     }
   }
+  // The devices of an interface, once; true for the first that asks.
+  [[nodiscard]] bool wants_devices(api which) noexcept {
+    auto& known = devices_known_[static_cast<std::size_t>(which)];
+    return !known.load(std::memory_order_relaxed) && !known.exchange(true);
+  }
+  void set_devices(const known_devices& found) noexcept;
   // The program has got a function of that name that is not recorded: of a second copy of a
   // runtime, or of a form that spec/ lacks. `name` is one of spec/'s.
   void note_missed(const char* name) noexcept;
@@ -162,6 +169,8 @@ private:
   std::atomic<device_source*> source_{nullptr};
 
   device_log devices_;
+  std::array<std::atomic<bool>, 2> devices_known_{};
+  known_devices device_facts_;  // under drain_
 };
 
 }  // namespace berth::interpose
