@@ -201,8 +201,7 @@ bool outermost::wants(call_frame& frame, call_id call) const noexcept {
   if (log == nullptr || !to->is_recording()) {
     return false;
   }
-  const bool changes_memory = !is_copy(call) && way_of(call) == way::by_address;
-  if (!changes_memory && !to->in_window()) {
+  if (!changes_memory(call) && !to->in_window()) {
     return false;
   }
   frame.log_ = log;
