@@ -8,7 +8,6 @@
 
 #include <array>
 #include <atomic>
-#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -19,6 +18,7 @@
 #include "interpose/capture/cupti.hpp"
 #include "interpose/capture/host_end.hpp"
 #include "interpose/capture/interception.hpp"
+#include "interpose/capture/kept_errno.hpp"
 
 namespace berth::interpose {
 namespace {
@@ -31,19 +31,6 @@ std::atomic<cupti_source*> cupti{nullptr};
 std::atomic<bool> device_times_begun{false};
 pthread_key_t thread_end{};
 pid_t owner = 0;
-
-class kept_errno {
-public:
-  kept_errno() noexcept : value_(errno) {}
-  ~kept_errno() { errno = value_; }
-  kept_errno(const kept_errno&) = delete;
-  kept_errno& operator=(const kept_errno&) = delete;
-  kept_errno(kept_errno&&) = delete;
-  kept_errno& operator=(kept_errno&&) = delete;
-
-private:
-  int value_;
-};
 
 // Plain data of the initial-exec model: a load relative to the thread, and no destructor.
 [[gnu::tls_model("initial-exec")]] constinit thread_local thread_log* own_log = nullptr;
