@@ -31,6 +31,7 @@ std::atomic<cupti_source*> cupti{nullptr};
 std::atomic<bool> device_times_begun{false};
 pthread_key_t thread_end{};
 pid_t owner = 0;
+bool is_forked = false;
 
 // Plain data of the initial-exec model: a load relative to the thread, and no destructor.
 [[gnu::tls_model("initial-exec")]] constinit thread_local thread_log* own_log = nullptr;
@@ -63,6 +64,7 @@ void parent_forked() noexcept {
 void child_forked() noexcept {
   cupti.store(nullptr);  // the parent's
   owner = ::getpid();
+  is_forked = true;
   own_log = nullptr;
   refused = false;
   process_recorder()->after_fork_in_child();
@@ -165,8 +167,10 @@ void end_process(const char* reason) noexcept {
   if (own == nullptr || owner != ::getpid()) {
     return;
   }
-  if (find_mapped_runtimes().count > 0) {
-    own->begin();  // also a runtime whose calls were never seen is to be told of
+  // Also a runtime whose calls were never seen is to be told of. The child of a fork has inherited
+  // its parent's, and mostly does nothing with it.
+  if (!is_forked && find_mapped_runtimes().count > 0) {
+    own->begin();
   }
   own->end(reason);
 }

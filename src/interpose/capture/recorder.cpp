@@ -18,6 +18,7 @@
 #include "berth/version.hpp"
 #include "interpose/capture/clock.hpp"
 #include "interpose/capture/locked.hpp"
+#include "interpose/capture/no_signals.hpp"
 
 extern char** environ;  // NOLINT(readability-redundant-declaration): not everywhere declared
 
@@ -35,24 +36,6 @@ std::uint64_t nanoseconds(const timespec& time) noexcept {
   return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000U +
          static_cast<std::uint64_t>(time.tv_nsec);
 }
-
-// Writing may raise SIGXFSZ, and the program's handlers must not run in the recorder's thread.
-class no_signals {
-public:
-  no_signals() noexcept {
-    sigset_t all;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &former_);
-  }
-  ~no_signals() { ::pthread_sigmask(SIG_SETMASK, &former_, nullptr); }
-  no_signals(const no_signals&) = delete;
-  no_signals& operator=(const no_signals&) = delete;
-  no_signals(no_signals&&) = delete;
-  no_signals& operator=(no_signals&&) = delete;
-
-private:
-  sigset_t former_{};
-};
 
 // Pairs of strings: a block's payload. The count goes in front, so the pairs are gathered first.
 class pair_writer {
@@ -160,6 +143,7 @@ void recorder::begin() noexcept {
       (how_.only_process != 0 && how_.only_process != ::getpid())) {
     return;
   }
+  const no_signals calm;
   const locked hold(start_lock_);
   if (phase_.load() == phase::idle) {
     phase_.store(start() ? phase::recording : phase::ended);
@@ -167,7 +151,6 @@ void recorder::begin() noexcept {
 }
 
 bool recorder::start() noexcept {
-  const no_signals calm;
   began_ = monotonic_ns();
   {
     const locked hold(drain_);
@@ -207,6 +190,7 @@ thread_log* recorder::acquire_log() noexcept {
       return take(*log);
     }
   }
+  const no_signals calm;
   const locked hold(start_lock_);
   const auto index = log_count_.load();
   if (index == most_logs || (index + 1) * sizeof(thread_log) > how_.memory) {
@@ -298,9 +282,9 @@ void recorder::update_window() noexcept {
 }
 
 void recorder::look_around(surroundings& around) noexcept {
+  const locked hold(modules_lock_);
   around.runtimes = find_mapped_runtimes();
   const auto changes = loader_changes();
-  const locked hold(modules_lock_);
   if (changes != modules_seen_ && !modules_memory_.all().empty()) {
     byte_writer to(modules_memory_.all());
     put_modules(to);
@@ -539,14 +523,31 @@ void recorder::await_drainer() const noexcept {
   }
 }
 
+// The loader's list has a lock that the child of a fork inherits as it is. So nobody may be looking
+// at it for the recorder meanwhile, or the child would wait for ever when it looks. Only who forks
+// while it walks through that list itself, and so has that lock, would wait here in vain.
 void recorder::before_fork() noexcept {
+  sigset_t all;
+  sigset_t former;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &former);
   ::pthread_mutex_lock(&start_lock_);
+  timespec until{};
+  ::clock_gettime(CLOCK_MONOTONIC, &until);
+  until.tv_sec += 1;
+  fork_has_modules_ = ::pthread_mutex_clocklock(&modules_lock_, CLOCK_MONOTONIC, &until) == 0;
   ::pthread_mutex_lock(&drain_);
+  signals_before_fork_ = former;
 }
 
 void recorder::after_fork_in_parent() noexcept {
+  const auto former = signals_before_fork_;
   ::pthread_mutex_unlock(&drain_);
+  if (fork_has_modules_) {
+    ::pthread_mutex_unlock(&modules_lock_);
+  }
   ::pthread_mutex_unlock(&start_lock_);
+  ::pthread_sigmask(SIG_SETMASK, &former, nullptr);
 }
 
 // The child begins anew, with a file of its own, when it uses a GPU runtime. Its one thread keeps
@@ -571,11 +572,15 @@ void recorder::after_fork_in_child() noexcept {
   modules_seen_ = 0;
   modules_bytes_ = 0;
   coverage_written_ = 0;
+  without_log_.store(0);
+  window_is_on_ = how_.delay_ns == 0;
+  in_window_.store(window_is_on_);
   source_.store(nullptr);
   work_.store(0);
   if (phase_.load() == phase::recording) {
     phase_.store(phase::idle);
   }
+  ::pthread_sigmask(SIG_SETMASK, &signals_before_fork_, nullptr);
 }
 
 }  // namespace berth::interpose

@@ -5,10 +5,12 @@
 //
 // Locks. `drain_` is held while logs are emptied and blocks are written; never while the loader's
 // lock may be wanted (a thread that holds that one, in dlopen, may fork or end). What is mapped is
-// therefore asked for before `drain_` is taken.
+// therefore asked for before `drain_` is taken, under `modules_lock_`. Order: start_lock_,
+// modules_lock_, drain_. Signals are blocked while any of them is held: handlers may fork and exit.
 #pragma once
 
 #include <pthread.h>
+#include <signal.h>
 
 #include <array>
 #include <atomic>
@@ -146,6 +148,8 @@ private:
   std::uint64_t events_ = 0;
   std::uint64_t dropped_ = 0;
   std::uint32_t coverage_written_ = 0;  // its checksum
+  sigset_t signals_before_fork_{};      // under start_lock_
+  bool fork_has_modules_ = false;
   // What is mapped, as a block's payload: filled without drain_, under modules_lock_.
   pthread_mutex_t modules_lock_ = PTHREAD_MUTEX_INITIALIZER;
   own_memory modules_memory_;
