@@ -31,15 +31,13 @@ private:
   raw_event event_;
 };
 
-// Counts how deep the thread is in intercepted calls.
+// Counts how deep the thread is in intercepted calls. Left by hand: a thread that is cancelled
+// within the runtime unwinds through here, past the recorder's own copy of the unwinder, so there
+// must be nothing to clean up. The thread ends anyway.
 class outermost {
 public:
   outermost() noexcept;
-  ~outermost();
-  outermost(const outermost&) = delete;
-  outermost& operator=(const outermost&) = delete;
-  outermost(outermost&&) = delete;
-  outermost& operator=(outermost&&) = delete;
+  void leave() const noexcept;
 
   // The log to record the call in; null where it is not to be recorded.
   [[nodiscard]] bool wants(call_frame& frame, call_id call) const noexcept;
@@ -79,7 +77,7 @@ template <call_id Call>
 inline constexpr call_schema schema_for = schema_of(Call);
 
 template <call_id Call, class Result, class... Arguments>
-[[gnu::always_inline]] inline Result intercept(Arguments... arguments) noexcept {
+[[gnu::always_inline]] inline Result intercept(Arguments... arguments) {
   auto* const real = reinterpret_cast<Result (*)(Arguments...)>(real_call(Call));
   if (real == nullptr) {
     return missing<Result>();
@@ -102,7 +100,9 @@ template <call_id Call, class Result, class... Arguments>
     const outermost scope;
     call_frame frame;
     if (!scope.wants(frame, Call)) {
-      return real(arguments...);
+      const Result status = real(arguments...);
+      scope.leave();
+      return status;
     }
     role_values values;
     collect_inputs<Call>(values, arguments...);
@@ -114,6 +114,7 @@ template <call_id Call, class Result, class... Arguments>
       collect_results<Call>(values, arguments...);
     }
     frame.end(Call, values, schema_for<Call>, status);
+    scope.leave();
     return status;
   }
 }

@@ -144,10 +144,9 @@ void begin_device_times(api which) noexcept {
     return;
   }
   auto* const source = new (cupti_memory.data()) cupti_source(*own);
-  {
-    const outermost ours;  // calls that CUPTI makes are nobody's
-    source->begin();
-  }
+  const outermost ours;  // calls that CUPTI makes are nobody's
+  source->begin();
+  ours.leave();
   own->set_device_source(source);
   cupti.store(source);
   // Runs before what the driver has registered to end itself, which was before this.
@@ -178,7 +177,7 @@ void end_process(const char* reason) noexcept {
 // --- Around a call ------------------------------------------------------------------------------
 
 outermost::outermost() noexcept : is_outermost_(depth++ == 0) {}
-outermost::~outermost() {
+void outermost::leave() const noexcept {
   --depth;
 }
 
