@@ -36,7 +36,10 @@ bool is_forked = false;
 // Plain data of the initial-exec model: a load relative to the thread, and no destructor.
 [[gnu::tls_model("initial-exec")]] constinit thread_local thread_log* own_log = nullptr;
 [[gnu::tls_model("initial-exec")]] constinit thread_local int depth = 0;
-[[gnu::tls_model("initial-exec")]] constinit thread_local bool refused = false;
+[[gnu::tls_model("initial-exec")]] constinit thread_local std::uint32_t refused = 0;
+
+// Calls of a thread without a log that go by before it asks again.
+constexpr std::uint32_t calls_before_asking = 256;
 
 void end_thread(void* log) noexcept {
   own_log = nullptr;
@@ -44,10 +47,10 @@ void end_thread(void* log) noexcept {
 }
 
 thread_log* log_of_thread(recorder& to) noexcept {
-  if (own_log == nullptr && !refused) {
+  if (own_log == nullptr && refused-- == 0) {
     to.begin();
     own_log = to.acquire_log();
-    refused = own_log == nullptr;
+    refused = own_log == nullptr ? calls_before_asking : 0;
     if (own_log != nullptr) {
       ::pthread_setspecific(thread_end, own_log);
     }
@@ -66,7 +69,7 @@ void child_forked() noexcept {
   owner = ::getpid();
   is_forked = true;
   own_log = nullptr;
-  refused = false;
+  refused = 0;
   process_recorder()->after_fork_in_child();
 }
 
@@ -188,10 +191,11 @@ bool outermost::wants(call_frame& frame, call_id call) const noexcept {
   }
   const kept_errno kept;
   auto* const log = log_of_thread(*to);
-  if (log == nullptr || !to->is_recording()) {
+  if (!to->is_recording() || (!changes_memory(call) && !to->in_window())) {
     return false;
   }
-  if (!changes_memory(call) && !to->in_window()) {
+  if (log == nullptr) {
+    to->note_without_log();
     return false;
   }
   frame.log_ = log;

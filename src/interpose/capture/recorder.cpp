@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "interpose/capture/recorder.hpp"
 
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <csignal>
@@ -13,6 +15,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <span>
 #include <string_view>
 
 #include "berth/version.hpp"
@@ -31,6 +34,10 @@ using trace::recording::byte_writer;
 // How long events stay in memory at most.
 constexpr std::int64_t drain_every_ns = 100'000'000;
 constexpr std::size_t drainer_stack = std::size_t{256} << 10;
+// More than that are made in haste only.
+constexpr std::size_t enough_logs = 64;
+// Of a block of pairs.
+constexpr std::size_t most_pair_bytes = std::size_t{32} << 10;
 
 std::uint64_t nanoseconds(const timespec& time) noexcept {
   return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000U +
@@ -40,7 +47,7 @@ std::uint64_t nanoseconds(const timespec& time) noexcept {
 // Pairs of strings: a block's payload. The count goes in front, so the pairs are gathered first.
 class pair_writer {
 public:
-  explicit pair_writer(byte_writer& to) noexcept : to_(to), pairs_(room_) {}
+  pair_writer(byte_writer& to, std::span<std::byte> room) noexcept : to_(to), pairs_(room) {}
   void put(std::string_view key, std::string_view value) noexcept {
     if (pairs_.room() > key.size() + value.size() + 2 * trace::recording::most_varint_bytes) {
       pairs_.put_string(key);
@@ -70,7 +77,6 @@ public:
 
 private:
   byte_writer& to_;
-  std::array<std::byte, std::size_t{32} << 10> room_{};
   byte_writer pairs_;
   std::uint64_t count_ = 0;
 };
@@ -103,14 +109,16 @@ void put_environment(pair_writer& pairs) noexcept {
   }
 }
 
+// Without the standard library's files, which take memory of the program's.
 void put_arguments(pair_writer& pairs) noexcept {
-  std::array<char, 8192> text{};
-  std::FILE* const file = std::fopen("/proc/self/cmdline", "re");
-  if (file == nullptr) {
+  std::array<char, 4096> text{};
+  const int file = ::open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+  if (file < 0) {
     return;
   }
-  const auto length = std::fread(text.data(), 1, text.size(), file);
-  std::fclose(file);
+  const auto length =
+      static_cast<std::size_t>(std::max<ssize_t>(::read(file, text.data(), text.size()), 0));
+  ::close(file);
   std::size_t index = 0;
   for (std::size_t at = 0; at < length; ++index) {
     const auto rest = std::string_view(text.data() + at, length - at);
@@ -129,7 +137,7 @@ constexpr std::array<std::string_view, 4> reached_names{"unseen", "linked", "dls
 // --- Begin --------------------------------------------------------------------------------------
 
 recorder::recorder(const settings& how) noexcept
-    : how_(how), modules_memory_(trace_file::most_payload) {
+    : how_(how), pairs_memory_(most_pair_bytes), modules_memory_(trace_file::most_payload) {
   window_is_on_ = how_.delay_ns == 0;
   in_window_.store(window_is_on_);
 }
@@ -193,14 +201,15 @@ thread_log* recorder::acquire_log() noexcept {
   const no_signals calm;
   const locked hold(start_lock_);
   const auto index = log_count_.load();
+  if (index >= enough_logs) {
+    hurry();  // those of finished threads are free when they are drained
+  }
   if (index == most_logs || (index + 1) * sizeof(thread_log) > how_.memory) {
-    without_log_.fetch_add(1);
     return nullptr;
   }
   void* const memory = ::mmap(nullptr, sizeof(thread_log), PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) {
-    without_log_.fetch_add(1);
     return nullptr;
   }
   auto* const log = new (memory) thread_log;
@@ -390,7 +399,7 @@ void recorder::drain_devices() noexcept {
 
 void recorder::write_process() noexcept {
   auto to = file_.payload();
-  pair_writer pairs(to);
+  pair_writer pairs(to, pairs_memory_.all());
   pairs.put("berth", version_text);
   pairs.put("pid", static_cast<std::uint64_t>(::getpid()));
   pairs.put("parent", static_cast<std::uint64_t>(::getppid()));
@@ -439,7 +448,7 @@ void recorder::write_modules() noexcept {
 
 void recorder::write_coverage(const surroundings& around) noexcept {
   auto to = file_.payload();
-  pair_writer pairs(to);
+  pair_writer pairs(to, pairs_memory_.all());
   for (std::size_t index = 0; index < around.runtimes.count; ++index) {
     const auto& one = around.runtimes.found[index];
     pairs.put("runtime.", index, ".path", std::string_view(one.path.data()));
@@ -480,7 +489,7 @@ void recorder::write_window(bool begins) noexcept {
 
 void recorder::write_end(const char* reason) noexcept {
   auto to = file_.payload();
-  pair_writer pairs(to);
+  pair_writer pairs(to, pairs_memory_.all());
   pairs.put("reason", std::string_view(reason));
   pairs.put("events", events_ + devices_.taken());
   pairs.put("dropped", dropped_ + without_log_.load());

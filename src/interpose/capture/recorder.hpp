@@ -61,6 +61,8 @@ public:
   // caller keeps it, until release_log at the thread's end.
   [[nodiscard]] thread_log* acquire_log() noexcept;
   static void release_log(thread_log& log) noexcept;
+  // An event of a thread that has got no log.
+  void note_without_log() noexcept { without_log_.fetch_add(1, std::memory_order_relaxed); }
   // Whether copies, launches and waits are recorded now; allocations always are.
   [[nodiscard]] bool in_window() const noexcept {
     return in_window_.load(std::memory_order_relaxed);
@@ -148,6 +150,7 @@ private:
   std::uint64_t events_ = 0;
   std::uint64_t dropped_ = 0;
   std::uint32_t coverage_written_ = 0;  // its checksum
+  own_memory pairs_memory_;             // under drain_: the program's threads may have small stacks
   sigset_t signals_before_fork_{};      // under start_lock_
   bool fork_has_modules_ = false;
   // What is mapped, as a block's payload: filled without drain_, under modules_lock_.
