@@ -217,8 +217,9 @@ void call_frame::begin(call_id call, const role_values& values, const call_place
     if (end.first != 0 && end.first == values[role::src] && end.bytes > 0 &&
         values[role::rows] == 0) {
       // NOLINTNEXTLINE(performance-no-int-to-ptr): an argument of the call
-      event_.content = sample_hash(reinterpret_cast<const void*>(end.first), end.bytes);
-      event_.has_content = true;
+      const auto hash = sample_hash(reinterpret_cast<const void*>(end.first), end.bytes);
+      event_.content = hash.value_or(0);
+      event_.has_content = hash.has_value();
     }
   }
   event_.begin = monotonic_ns();
