@@ -12,6 +12,7 @@
 #include "cli.hpp"
 #include "cmd_analyze.hpp"
 #include "cmd_emulate.hpp"
+#include "cmd_export.hpp"
 #include "cmd_version.hpp"
 
 namespace {
@@ -27,8 +28,10 @@ constexpr auto footer =
 struct verbs {
   berth::cli::analyze_options analyze;
   berth::cli::emulate_options emulate;
+  berth::cli::export_options exported;
   std::string format = "text";
   bool check = false;
+  bool chrome = false;
   bool list = false;
 
   [[nodiscard]] output_format chosen_format() const {
@@ -46,7 +49,7 @@ CLI::App* add_analyze(CLI::App& app, verbs& parsed) {
   auto* const verb = app.add_subcommand(
       "analyze", "Say why a program's GPU copies are slow, from a profiler's trace");
   verb->add_option("FILE", parsed.analyze.files,
-                   "Traces: PyTorch/Kineto Chrome traces, .json or .json.gz")
+                   "Traces: recordings of berth run, folders of them, PyTorch/Kineto Chrome traces")
       ->required();
   add_format(*verb, parsed);
   verb->add_option("-o,--output", parsed.analyze.output, "Write to FILE instead of standard output")
@@ -88,6 +91,22 @@ CLI::App* add_emulate(CLI::App& app, verbs& parsed) {
   return verb;
 }
 
+CLI::App* add_export(CLI::App& app, verbs& parsed) {
+  auto* const verb =
+      app.add_subcommand("export", "Write a trace in a form that other programs open");
+  verb->add_option("FILE", parsed.exported.file, "A trace, as berth analyze reads it")->required();
+  verb->add_flag("--chrome", parsed.chrome,
+                 "As Chrome Trace Event JSON: Perfetto (ui.perfetto.dev) opens it")
+      ->required();
+  verb->add_option("-o,--output", parsed.exported.output,
+                   "Write to FILE instead of standard output")
+      ->type_name("FILE");
+  verb->footer(
+      std::string("Example:\n  berth export recording.berth --chrome -o recording.json\n\n") +
+      footer);
+  return verb;
+}
+
 CLI::App* add_version(CLI::App& app, verbs& parsed) {
   auto* const verb = app.add_subcommand(
       "version", "Print the version, the GPU runtimes of this machine, and which one is used");
@@ -122,6 +141,7 @@ int run(int argc, char** argv) {
   verbs parsed;
   const auto* const analyze = add_analyze(app, parsed);
   const auto* const emulate = add_emulate(app, parsed);
+  const auto* const exported = add_export(app, parsed);
   const auto* const version = add_version(app, parsed);
   try {
     app.parse(argc, argv);
@@ -140,6 +160,9 @@ int run(int argc, char** argv) {
     parsed.emulate.action =
         parsed.list ? berth::cli::emulate_action::list_models : berth::cli::emulate_action::run;
     return run_emulate(parsed.emulate, io);
+  }
+  if (exported->parsed()) {
+    return static_cast<int>(run_export(parsed.exported, io));
   }
   if (version->parsed()) {
     return static_cast<int>(run_version({.format = parsed.chosen_format()}, io));
