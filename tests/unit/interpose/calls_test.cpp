@@ -31,7 +31,8 @@ const std::set<std::string_view> not_recorded{
     "pool", "handle", "out_address"};
 
 // Recorded calls of whose parameters nothing is worth keeping.
-const std::set<std::string_view> without_roles{"hipDeviceSynchronize",
+const std::set<std::string_view> without_roles{"hipDrvMemcpy3D",
+                                               "hipDeviceSynchronize",
                                                "cuCtxSynchronize",
                                                "cuCtxSynchronize_v2",
                                                "hipLaunchCooperativeKernelMultiDevice",

@@ -1,3 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0
-   A library with nothing in it, under the name of one that programs need. */
-int berth_test_nothing;
