@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stand-in for libamdhip64: host memory plays all memories, and the calls that the tests make
-// work. All other calls of spec/ are there, too, and do nothing but succeed. As AMD's does, it
-// enters its own exported calls: hipMemcpy is made of hipMemcpyAsync, so one call of a program
-// reaches a recorder twice. FAKE_HIP_COUNTS names a file for the calls that came in, to compare
-// with what was recorded.
+// A stand-in for libamdhip64: host memory plays all memories, and it has the calls that the tests
+// make. As AMD's does, it enters its own exported calls: hipMemcpy is made of hipMemcpyAsync, so
+// one call of a program reaches a recorder twice. FAKE_HIP_COUNTS names a file for the calls that
+// came in, to compare with what was recorded.
 #include <atomic>
-#include <chrono>
+#include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 
 #include "interpose/capture/abi.hpp"
 
@@ -42,6 +43,7 @@ counts seen;
 constexpr std::size_t too_much = std::size_t{1} << 46;
 constexpr status out_of_memory = 2;
 constexpr status not_ready = 600;
+constexpr int changed_errno = 77;
 
 }  // namespace
 
@@ -68,6 +70,10 @@ status hipHostFree(void* memory) {
 }
 
 status hipMemcpyAsync(void* dst, const void* src, std::size_t bytes, int, stream_t) {
+  if (bytes >= too_much) {
+    errno = changed_errno;
+    return out_of_memory;
+  }
   ++seen.copies;
   seen.bytes += bytes;
   if (dst != nullptr && src != nullptr) {
@@ -78,6 +84,24 @@ status hipMemcpyAsync(void* dst, const void* src, std::size_t bytes, int, stream
 status hipMemcpy(void* dst, const void* src, std::size_t bytes, int kind) {
   ++seen.calls;
   return hipMemcpyAsync(dst, src, bytes, kind, nullptr);
+}
+status hipMemcpy2D(void* dst, std::size_t dst_pitch, const void* src, std::size_t src_pitch,
+                   std::size_t width, std::size_t rows, int) {
+  ++seen.copies;
+  seen.bytes += width * rows;
+  for (std::size_t row = 0; row < rows; ++row) {
+    std::memmove(static_cast<char*>(dst) + row * dst_pitch,
+                 static_cast<const char*>(src) + row * src_pitch, width);
+  }
+  return 0;
+}
+// Waits as long as `stream` says, in milliseconds: threads may be cancelled meanwhile.
+status hipStreamSynchronize(stream_t stream) {
+  const auto milliseconds = reinterpret_cast<std::uintptr_t>(stream);
+  const timespec wait{.tv_sec = static_cast<time_t>(milliseconds / 1000),
+                      .tv_nsec = static_cast<long>(milliseconds % 1000) * 1'000'000};
+  ::nanosleep(&wait, nullptr);
+  return 0;
 }
 status hipStreamQuery(stream_t) {
   return not_ready;

@@ -146,24 +146,23 @@ bool cupti_source::load() noexcept {
     return false;
   }
   find(calls_.register_callbacks, handle, "cuptiActivityRegisterCallbacks");
-  find(calls_.register_clock, handle, "cuptiActivityRegisterTimestampCallback");
+  find(calls_.timestamp, handle, "cuptiGetTimestamp");
   find(calls_.enable, handle, "cuptiActivityEnable");
   find(calls_.disable, handle, "cuptiActivityDisable");
   find(calls_.flush_all, handle, "cuptiActivityFlushAll");
   find(calls_.next_record, handle, "cuptiActivityGetNextRecord");
   find(calls_.configure_migrations, handle, "cuptiActivityConfigureUnifiedMemoryCounter");
-  if (calls_.register_callbacks == nullptr || calls_.register_clock == nullptr ||
+  if (calls_.register_callbacks == nullptr || calls_.timestamp == nullptr ||
       calls_.enable == nullptr || calls_.disable == nullptr || calls_.flush_all == nullptr ||
       calls_.next_record == nullptr) {
-    state_.store("none: libcupti is older than CUDA 11.8");
+    state_.store("none: libcupti lacks calls of its activity interface");
     return false;
   }
   return true;
 }
 
 bool cupti_source::enable() noexcept {
-  if (calls_.register_clock(&monotonic_ns) != 0 ||
-      calls_.register_callbacks(reinterpret_cast<void*>(&give_buffer),
+  if (calls_.register_callbacks(reinterpret_cast<void*>(&give_buffer),
                                 reinterpret_cast<void*>(&take_buffer)) != 0) {
     return false;
   }
@@ -228,24 +227,119 @@ void cupti_source::end() noexcept {
 
 // --- Records ------------------------------------------------------------------------------------
 
-void cupti_source::give_buffer(std::uint8_t** buffer, std::size_t* bytes, std::size_t* records) {
-  *records = 0;  // as many as fit
+std::uint8_t* own_buffers::give() noexcept {
   void* const got =
       ::mmap(nullptr, buffer_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  *buffer = got == MAP_FAILED ? nullptr : static_cast<std::uint8_t*>(got);
-  *bytes = got == MAP_FAILED ? 0 : buffer_bytes;
+  if (got == MAP_FAILED) {
+    return nullptr;
+  }
+  for (auto& place : out_) {
+    std::uint8_t* none = nullptr;
+    if (place.compare_exchange_strong(none, static_cast<std::uint8_t*>(got))) {
+      return static_cast<std::uint8_t*>(got);
+    }
+  }
+  ::munmap(got, buffer_bytes);
+  return nullptr;
+}
+
+bool own_buffers::take_back(const std::uint8_t* buffer) noexcept {
+  for (auto& place : out_) {
+    if (place.load() == buffer) {
+      place.store(nullptr);
+      return true;
+    }
+  }
+  return false;
+}
+
+void cupti_source::give_buffer(std::uint8_t** buffer, std::size_t* bytes, std::size_t* records) {
+  auto* const source = the_source.load();
+  *records = 0;  // as many as fit
+  *buffer = source == nullptr ? nullptr : source->buffers_.give();
+  *bytes = *buffer == nullptr ? 0 : buffer_bytes;
 }
 
 void cupti_source::take_buffer(void*, std::uint32_t, std::uint8_t* buffer, std::size_t,
                                std::size_t used) {
-  if (auto* const source = the_source.load()) {
+  auto* const source = the_source.load();
+  if (source != nullptr && source->buffers_.take_back(buffer)) {
     source->take(buffer, used);
+    ::munmap(buffer, buffer_bytes);
   }
-  ::munmap(buffer, buffer_bytes);
+}
+
+// --- The program's own use ----------------------------------------------------------------------
+
+void cupti_source::adopt(buffer_callbacks& callbacks) noexcept {
+  if (the_source.load() == this && callbacks.completed != nullptr) {
+    program_requested_.store(callbacks.requested);
+    program_completed_.store(callbacks.completed);
+    callbacks.completed = &pass_buffer;
+  }
+}
+
+void cupti_source::pass_buffer(void* context, std::uint32_t stream, std::uint8_t* buffer,
+                               std::size_t bytes, std::size_t used) {
+  auto* const source = the_source.load();
+  if (source->buffers_.take_back(buffer)) {
+    source->hand_over(context, stream, buffer, used);
+    ::munmap(buffer, buffer_bytes);
+  } else if (const auto completed = source->program_completed_.load()) {
+    completed(context, stream, buffer, bytes, used);
+  }
+}
+
+// In as many of the program's buffers as it takes; a record is never cut.
+void cupti_source::hand_over(void* context, std::uint32_t stream, std::uint8_t* records,
+                             std::size_t used) noexcept {
+  const auto requested = program_requested_.load();
+  const auto completed = program_completed_.load();
+  std::uint8_t* record = nullptr;
+  // A record ends where the next one begins, the last where the used part ends.
+  const auto next_end = [&] {
+    return calls_.next_record(records, used, &record) == 0
+               ? static_cast<std::size_t>(record - records)
+               : used;
+  };
+  std::size_t begin = next_end();  // of the first record
+  std::size_t boundary = next_end();
+  while (begin < used && requested != nullptr) {
+    std::uint8_t* buffer = nullptr;
+    std::size_t bytes = 0;
+    std::size_t most = 0;
+    requested(&buffer, &bytes, &most);
+    if (buffer == nullptr) {
+      return;
+    }
+    std::size_t end = begin;
+    for (std::size_t count = 0;
+         end < used && boundary - begin <= bytes && (most == 0 || count < most); ++count) {
+      end = boundary;
+      boundary = end < used ? next_end() : used;
+    }
+    std::memcpy(buffer, records + begin, end - begin);
+    completed(context, stream, buffer, bytes, end - begin);
+    if (end == begin) {
+      return;  // its buffers are smaller than a record
+    }
+    begin = end;
+  }
+}
+
+std::int64_t cupti_source::clock_offset() const noexcept {
+  std::uint64_t theirs = 0;
+  const auto before = monotonic_ns();
+  if (calls_.timestamp(&theirs) != 0) {
+    return 0;
+  }
+  const auto after = monotonic_ns();
+  return static_cast<std::int64_t>(before + (after - before) / 2 - theirs);
 }
 
 void cupti_source::take(std::uint8_t* buffer, std::size_t bytes) noexcept {
   std::uint8_t* record = nullptr;
+  offset_ = clock_offset();
   while (calls_.next_record(buffer, bytes, &record) == 0) {
     int kind = 0;
     std::memcpy(&kind, record, sizeof kind);
@@ -269,8 +363,8 @@ void cupti_source::take(std::uint8_t* buffer, std::size_t bytes) noexcept {
 
 void cupti_source::take(const copy_record& from) noexcept {
   to_.devices().add({.what = record_id::device_copy,
-                     .begin = from.begin,
-                     .end = from.end,
+                     .begin = in_our_clock(from.begin),
+                     .end = in_our_clock(from.end),
                      .device = from.device,
                      .stream = from.stream,
                      .bytes = from.bytes,
@@ -282,8 +376,8 @@ void cupti_source::take(const copy_record& from) noexcept {
 
 void cupti_source::take(const fill_record& from) noexcept {
   to_.devices().add({.what = record_id::device_fill,
-                     .begin = from.begin,
-                     .end = from.end,
+                     .begin = in_our_clock(from.begin),
+                     .end = in_our_clock(from.end),
                      .device = from.device,
                      .stream = from.stream,
                      .bytes = from.bytes,
@@ -292,8 +386,8 @@ void cupti_source::take(const fill_record& from) noexcept {
 
 void cupti_source::take(const kernel_record& from) noexcept {
   to_.devices().add({.what = record_id::device_kernel,
-                     .begin = from.begin,
-                     .end = from.end,
+                     .begin = in_our_clock(from.begin),
+                     .end = in_our_clock(from.end),
                      .device = from.device,
                      .stream = from.stream,
                      .name = from.name == nullptr ? 0 : to_.devices().intern(from.name),
@@ -306,8 +400,8 @@ void cupti_source::take(const migration_record& from) noexcept {
   }
   const bool up = from.counter == counted_to_device;
   to_.devices().add({.what = record_id::device_migration,
-                     .begin = from.begin,
-                     .end = from.end,
+                     .begin = in_our_clock(from.begin),
+                     .end = in_our_clock(from.end),
                      .device = up ? from.dst_device : from.src_device,
                      .stream = from.stream,
                      .bytes = from.value,

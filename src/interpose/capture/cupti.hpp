@@ -78,6 +78,28 @@ struct migration_record {
 
 }  // namespace cupti_abi
 
+// cuptiActivityRegisterCallbacks takes these.
+struct buffer_callbacks {
+  using request = void (*)(std::uint8_t** buffer, std::size_t* bytes, std::size_t* records);
+  using complete = void (*)(void* context, std::uint32_t stream, std::uint8_t* buffer,
+                            std::size_t bytes, std::size_t used);
+  request requested = nullptr;
+  complete completed = nullptr;
+};
+
+// The buffers that CUPTI holds of the recorder's.
+class own_buffers {
+public:
+  // Null where there is no memory, or none may be out.
+  [[nodiscard]] std::uint8_t* give() noexcept;
+  // False for a buffer that is not one of them.
+  [[nodiscard]] bool take_back(const std::uint8_t* buffer) noexcept;
+
+private:
+  static constexpr std::size_t most = 64;
+  std::array<std::atomic<std::uint8_t*>, most> out_{};
+};
+
 class cupti_source final : public device_source {
 public:
   explicit cupti_source(recorder& to) noexcept : to_(to) {}
@@ -88,6 +110,10 @@ public:
   [[nodiscard]] const char* state() const noexcept override { return state_.load(); }
   // The program is about to use CUPTI itself.
   void stand_aside() noexcept;
+  // The program's callbacks for buffers; what CUPTI is to be given in their place. CUPTI may still
+  // hold buffers of the recorder's, with records that the program has asked for: those reach it in
+  // buffers of its own.
+  void adopt(buffer_callbacks& callbacks) noexcept;
   // The process ends: what is unfinished comes as it is.
   void end() noexcept;
 
@@ -95,7 +121,7 @@ private:
   // Its calls; null where it lacks one.
   struct calls {
     int (*register_callbacks)(void*, void*);
-    int (*register_clock)(std::uint64_t (*)());
+    int (*timestamp)(std::uint64_t*);
     int (*enable)(int);
     int (*disable)(int);
     int (*flush_all)(std::uint32_t);
@@ -112,13 +138,27 @@ private:
   void take(const cupti_abi::kernel_record& from) noexcept;
   void take(const cupti_abi::migration_record& from) noexcept;
 
+  // From CUPTI's clock to that of recordings.
+  [[nodiscard]] std::int64_t clock_offset() const noexcept;
+  [[nodiscard]] std::uint64_t in_our_clock(std::uint64_t time) const noexcept {
+    return time + static_cast<std::uint64_t>(offset_);
+  }
+
   static void give_buffer(std::uint8_t** buffer, std::size_t* bytes, std::size_t* records);
   static void take_buffer(void* context, std::uint32_t stream, std::uint8_t* buffer,
                           std::size_t bytes, std::size_t used);
+  static void pass_buffer(void* context, std::uint32_t stream, std::uint8_t* buffer,
+                          std::size_t bytes, std::size_t used);
+  void hand_over(void* context, std::uint32_t stream, std::uint8_t* records,
+                 std::size_t used) noexcept;
 
   recorder& to_;
   calls calls_{};
+  own_buffers buffers_;
   std::atomic<bool> active_{false};
+  std::atomic<buffer_callbacks::request> program_requested_{nullptr};
+  std::atomic<buffer_callbacks::complete> program_completed_{nullptr};
+  std::int64_t offset_ = 0;  // of the buffer that is taken
   std::atomic<const char*> state_{"none: CUDA was not initialised"};
 };
 

@@ -52,7 +52,7 @@ std::uint32_t device_log::intern(std::string_view text) noexcept {
   text = text.substr(0, longest_text);
   const auto hash = hash_of(text);
   const locked hold(lock_);
-  if (known_.empty() || last_id_ >= most_known / 2) {
+  if (known_.empty()) {
     return 0;
   }
   auto place = hash % most_known;
@@ -61,6 +61,9 @@ std::uint32_t device_log::intern(std::string_view text) noexcept {
   }
   if (known_[place].hash == hash) {
     return known_[place].id;
+  }
+  if (last_id_ >= most_known / 2) {
+    return 0;
   }
   trace::recording::byte_writer to(texts_.subspan(text_bytes_));
   to.put_varint(last_id_ + 1);

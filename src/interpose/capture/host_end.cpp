@@ -97,6 +97,7 @@ std::optional<std::uint64_t> sample_hash(const void* memory, std::uint64_t bytes
     for (parts = 0; parts < most; ++parts) {
       from[parts] = {first + (bytes - width) / (most - 1) * parts, width};
     }
+    from[most - 1].iov_base = first + (bytes - width);  // what was rounded off is at the end
   }
   // The kernel's way to the memory fails where a load would end the program.
   std::array<unsigned char, most * width> samples{};

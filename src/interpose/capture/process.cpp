@@ -182,6 +182,12 @@ void yield_device_times() noexcept {
   device_times_begun.store(true);
 }
 
+void adopt_device_buffers(buffer_callbacks& callbacks) noexcept {
+  if (auto* const source = cupti.load()) {
+    source->adopt(callbacks);
+  }
+}
+
 void end_process(const char* reason) noexcept {
   auto* const own = process_recorder();
   // The child of a vfork shares this memory, but is not this process.

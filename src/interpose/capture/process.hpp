@@ -7,6 +7,8 @@
 
 namespace berth::interpose {
 
+struct buffer_callbacks;
+
 // Null before the library is initialised, and where nothing is to be recorded.
 [[nodiscard]] recorder* process_recorder() noexcept;
 
@@ -17,5 +19,7 @@ void end_process(const char* reason) noexcept;
 
 // The program begins to use a profiling interface of devices itself.
 void yield_device_times() noexcept;
+// And brings callbacks for its buffers: see cupti_source::adopt.
+void adopt_device_buffers(buffer_callbacks& callbacks) noexcept;
 
 }  // namespace berth::interpose

@@ -26,6 +26,13 @@ std::int64_t nanoseconds_of(std::string_view seconds) noexcept {
   return value > 0 && value < 1e9 ? static_cast<std::int64_t>(value * ns_per_second) : 0;
 }
 
+// 0 for what is no number as a whole.
+long long number_of(std::string_view text) noexcept {
+  char* end = nullptr;
+  const long long value = text.empty() ? 0 : std::strtoll(text.data(), &end, 10);
+  return end != nullptr && *end == '\0' ? value : 0;
+}
+
 constexpr std::array<std::pair<std::string_view, int>, 6> signals{{{"USR1", SIGUSR1},
                                                                    {"USR2", SIGUSR2},
                                                                    {"HUP", SIGHUP},
@@ -140,10 +147,8 @@ settings settings_of_environment() noexcept {
   found.delay_ns = nanoseconds_of(variable("BERTH_RECORD_DELAY"));
   found.duration_ns = nanoseconds_of(variable("BERTH_RECORD_DURATION"));
   found.toggle_signal = signal_of(variable("BERTH_RECORD_SIGNAL"));
-  const auto only = variable("BERTH_RECORD_ONLY");
-  found.only_process = only.empty() ? 0 : std::atoll(only.data());
-  const auto memory = variable("BERTH_RECORD_MEMORY");
-  if (const long long mebibytes = memory.empty() ? 0 : std::atoll(memory.data());
+  found.only_process = number_of(variable("BERTH_RECORD_ONLY"));
+  if (const long long mebibytes = number_of(variable("BERTH_RECORD_MEMORY"));
       mebibytes > 0 && mebibytes < 1 << 20) {
     found.memory = static_cast<std::size_t>(mebibytes) << 20;
   }

@@ -5,6 +5,7 @@
 #include <array>
 #include <string_view>
 
+#include "interpose/capture/cupti.hpp"
 #include "interpose/capture/process.hpp"
 #include "interpose/capture/real_calls.hpp"
 #include "interpose/preload/shims.hpp"
@@ -33,12 +34,18 @@ int enter(const char* name, Arguments... arguments) noexcept {
 }  // namespace
 
 // NOLINTBEGIN(readability-identifier-naming): the names are CUPTI's
+using berth::interpose::buffer_callbacks;
+
 extern "C" {
 
 #define BERTH_SHOWN __attribute__((visibility("default")))
 
-BERTH_SHOWN int cuptiActivityRegisterCallbacks(void* requested, void* completed) {
-  return enter("cuptiActivityRegisterCallbacks", requested, completed);
+BERTH_SHOWN int cuptiActivityRegisterCallbacks(buffer_callbacks::request requested,
+                                               buffer_callbacks::complete completed) {
+  buffer_callbacks callbacks{requested, completed};
+  berth::interpose::yield_device_times();
+  berth::interpose::adopt_device_buffers(callbacks);
+  return enter("cuptiActivityRegisterCallbacks", callbacks.requested, callbacks.completed);
 }
 BERTH_SHOWN int cuptiSubscribe(void* out_subscriber, void* callback, void* data) {
   return enter("cuptiSubscribe", out_subscriber, callback, data);
