@@ -51,6 +51,9 @@ std::string without_host_copies(const workload& work) {
   if (work.copies().empty()) {
     return "No copies in this trace: nothing to gain here.";
   }
+  if (work.totals().without_time > 0) {
+    return "The times of these copies were not recorded: nothing can be said of what they cost.";
+  }
   const auto copies = work.copies();
   return std::any_of(
              copies.begin(), copies.end(),
@@ -92,7 +95,7 @@ std::string all_is_well(const workload& work) {
 std::string idle_remark(const workload& work) {
   constexpr double idle = 0.5;
   const auto& totals = work.totals();
-  if (totals.span_ns <= 0 || totals.copies.empty()) {
+  if (totals.span_ns <= 0 || totals.copies.empty() || !totals.has_device_times()) {
     return {};
   }
   const auto busy = work.share_of_span(totals.busy_ns) / totals.devices;
@@ -129,8 +132,27 @@ bool has_latency_bound_rates(const totals& shown) {
   });
 }
 
+// Of copies whose time no device has told.
+std::string note_on_times(const totals& shown) {
+  if (shown.timed_by_calls > 0) {
+    auto note = fmt::format(
+        "Device times {}were not recorded: times of copies are how long the calls blocked",
+        shown.has_device_times() ? fmt::format("of {} copies ", shown.timed_by_calls) : "");
+    return shown.without_time == 0
+               ? note
+               : fmt::format("{}; {} more have no time at all", note, shown.without_time);
+  }
+  return shown.without_time == 0
+             ? std::string()
+             : fmt::format("{} copies have no time: their calls did not wait for them",
+                           shown.without_time);
+}
+
 std::vector<std::string> notes_of(const workload& work, const std::vector<finding>& findings) {
   std::vector<std::string> notes;
+  if (auto note = note_on_times(work.totals()); !note.empty()) {
+    notes.push_back(std::move(note));
+  }
   if (has_latency_bound_rates(work.totals())) {
     notes.push_back(
         fmt::format("A rate of copies of {} or less shows the fixed cost of a copy, not the link.",

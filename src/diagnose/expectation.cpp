@@ -57,7 +57,8 @@ void expectation::take_from(const machine::machine_profile& profile) {
 void expectation::take_from_pinned_copies(const trace::trace& events) {
   std::array<std::vector<double>, 4> rates;
   for (trace::row index = 0; index < events.size(); ++index) {
-    if (events.kind(index) != trace::event_kind::copy || events.duration(index) <= 0) {
+    if (events.kind(index) != trace::event_kind::copy || events.duration(index) <= 0 ||
+        events.details(index)->time != trace::timing::device) {
       continue;
     }
     const auto& details = *events.details(index);

@@ -57,12 +57,30 @@ bool is_library_frame(std::string_view frame) noexcept {
   constexpr std::array<std::string_view, 6> prefixes{
       "torch/", "<built-in", "nn.Module:", "<frozen", "threading.py", "contextlib.py"};
   constexpr std::array<std::string_view, 3> parts{"/torch/", "/site-packages/", "/dist-packages/"};
+  // "cudaMemcpy in libcudart.so.12", "libcudart.so.12+0x1234"
+  constexpr std::array<std::string_view, 12> libraries{
+      "libcuda", "libamdhip64", "libhsa-runtime64", "libtorch", "libc10",    "libpython",
+      "libc.so", "libstdc++",   "libpthread",       "libberth", "libcublas", "libjax"};
+  constexpr std::string_view before_file = " in ";
+  const auto place = frame.rfind(before_file);
+  const auto file =
+      place == std::string_view::npos ? frame : frame.substr(place + before_file.size());
   const auto contains = [&](std::string_view part) {
     return frame.find(part) != std::string_view::npos;
   };
   return std::any_of(prefixes.begin(), prefixes.end(),
                      [&](std::string_view prefix) { return frame.starts_with(prefix); }) ||
-         std::any_of(parts.begin(), parts.end(), contains);
+         std::any_of(parts.begin(), parts.end(), contains) ||
+         std::any_of(libraries.begin(), libraries.end(),
+                     [&](std::string_view library) { return file.starts_with(library); });
+}
+
+// The innermost frame that is the program's own; 0 if there is none.
+trace::name_id own_frame(const trace::trace& events, const trace::call_site& site) {
+  const auto own = std::find_if(site.frames.begin(), site.frames.end(), [&](trace::name_id frame) {
+    return !is_library_frame(events.text(frame));
+  });
+  return own != site.frames.end() ? *own : 0;
 }
 
 // The ranges that are open on a thread at some moment, outermost first. What is asked of them is
@@ -121,13 +139,7 @@ private:
       return events_.name(range);
     }
     const auto* const site = events_.site(range);
-    if (site == nullptr) {
-      return 0;
-    }
-    const auto own =
-        std::find_if(site->frames.begin(), site->frames.end(),
-                     [&](trace::name_id frame) { return !is_library_frame(events_.text(frame)); });
-    return own != site->frames.end() ? *own : 0;
+    return site != nullptr ? own_frame(events_, *site) : 0;
   }
 
   const trace::trace& events_;
@@ -158,10 +170,10 @@ void sort_unless_sorted(std::vector<Element>& elements) {
 }  // namespace
 
 std::optional<double> copy_group::rate() const noexcept {
-  if (without_bytes == count || time_with_bytes_ns <= 0) {
+  if (bytes_with_time == 0 || time_with_bytes_ns <= 0) {
     return std::nullopt;
   }
-  return gb_per_s(bytes, std::chrono::nanoseconds(time_with_bytes_ns));
+  return gb_per_s(bytes_with_time, std::chrono::nanoseconds(time_with_bytes_ns));
 }
 
 workload::workload(const trace::trace& events, const machine::machine_profile* profile)
@@ -169,6 +181,7 @@ workload::workload(const trace::trace& events, const machine::machine_profile* p
   collect();
   join_calls();
   find_places();
+  find_sites();
   find_queued();
   sum_up();
 }
@@ -180,6 +193,12 @@ void workload::collect() {
   const auto& events = *events_;
   for (row index = 0; index < events.size(); ++index) {
     const auto kind = events.kind(index);
+    const auto* const details = events.details(index);
+    totals_.timed_by_device +=
+        is_device_activity(kind) && (details == nullptr || details->time == trace::timing::device)
+            ? 1U
+            : 0U;
+    totals_.launches += kind == event_kind::launch_call ? 1U : 0U;
     if (!is_device_activity(kind)) {
       continue;
     }
@@ -302,6 +321,17 @@ void workload::find_places() {
   }
 }
 
+// Where no range names the function, the call's own stack may.
+void workload::find_sites() {
+  const auto& events = *events_;
+  for (auto& which : copies_) {
+    const auto* const site = which.call != no_row ? events.site(which.call) : nullptr;
+    if (which.function == 0 && site != nullptr) {
+      which.function = own_frame(events, *site);
+    }
+  }
+}
+
 void workload::find_queued() {
   for (auto& which : copies_) {
     if (which.stream) {
@@ -326,14 +356,7 @@ void workload::sum_up() {
                 {details.direction, details.source_kind, details.destination_kind},
                 copy_group{details.direction, details.source_kind, details.destination_kind})
             .first->second;
-    ++group.count;
-    group.time_ns += which.duration();
-    if (details.bytes) {
-      group.bytes += *details.bytes;
-      group.time_with_bytes_ns += which.duration();
-    } else {
-      ++group.without_bytes;
-    }
+    count_copy(which, group);
   }
   for (auto& [key, group] : groups) {
     totals_.copies.push_back(group);
@@ -363,7 +386,39 @@ void workload::sum_up() {
       last = std::max(last, busy.parts().back().end);
     }
   }
+  if (!totals_.has_device_times()) {
+    const auto all_events = span_of_all();
+    first = all_events.begin;
+    last = all_events.end;
+  }
   totals_.span_ns = first < last ? last - first : 0;
+}
+
+void workload::count_copy(const copy& which, copy_group& group) {
+  const auto& details = *which.details;
+  ++group.count;
+  group.bytes += details.bytes.value_or(0);
+  group.without_bytes += details.bytes ? 0U : 1U;
+  totals_.timed_by_calls += details.time == trace::timing::call ? 1U : 0U;
+  if (!which.has_time()) {
+    ++group.without_time;
+    ++totals_.without_time;
+    return;
+  }
+  group.time_ns += which.duration();
+  if (details.bytes) {
+    group.bytes_with_time += *details.bytes;
+    group.time_with_bytes_ns += which.duration();
+  }
+}
+
+interval workload::span_of_all() const {
+  interval span{std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::min()};
+  for (row index = 0; index < events_->size(); ++index) {
+    span.begin = std::min(span.begin, events_->begin(index));
+    span.end = std::max(span.end, events_->end(index));
+  }
+  return span;
 }
 
 const interval_set& workload::kernels_of(std::uint32_t device) const {

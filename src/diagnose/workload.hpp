@@ -41,9 +41,12 @@ struct copy {
   [[nodiscard]] constexpr std::int64_t working_ns() const noexcept {
     return duration() - queued_ns;
   }
+  // False where nobody has measured it: its bytes count, and no time.
+  [[nodiscard]] bool has_time() const noexcept { return details->time != trace::timing::unknown; }
+  // And of a known time, for rules judge by it.
   [[nodiscard]] bool between_host_and_device() const noexcept {
-    return details->direction == direction::host_to_device ||
-           details->direction == direction::device_to_host;
+    return has_time() && (details->direction == direction::host_to_device ||
+                          details->direction == direction::device_to_host);
   }
   [[nodiscard]] memory_kind host_kind() const noexcept { return details->host_kind(); }
 };
@@ -58,8 +61,10 @@ struct copy_group {
   std::uint64_t without_bytes = 0;      // copies that do not
   std::int64_t time_ns = 0;             // sum of durations
   std::int64_t time_with_bytes_ns = 0;  // of the copies that know their bytes
+  std::uint64_t without_time = 0;       // copies whose time nobody has measured
+  bytes_t bytes_with_time = 0;          // of the copies that know both
 
-  // Of the copies that know their bytes; nothing if none does.
+  // Of the copies that know their bytes and their time; nothing if none does.
   [[nodiscard]] std::optional<double> rate() const noexcept;
 };
 
@@ -67,15 +72,25 @@ struct totals {
   std::uint64_t events = 0;
   std::uint64_t kernels = 0;
   std::uint64_t fills = 0;
+  std::uint64_t launches = 0;         // calls that asked for kernels
+  std::uint64_t timed_by_device = 0;  // activities whose time is the device's own
+  std::uint64_t timed_by_calls = 0;   // copies whose time is how long the call blocked its thread
+  std::uint64_t without_time = 0;     // copies whose time nobody has measured
   // Busy times are lengths of unions, added over devices: work side by side on one device counts
   // once.
   std::int64_t kernel_busy_ns = 0;
   std::int64_t copy_busy_ns = 0;
   std::int64_t busy_ns = 0;                 // kernels, copies and fills
   std::int64_t copy_beside_kernels_ns = 0;  // copies while a kernel ran on the same device
-  std::int64_t span_ns = 0;                 // first to last device activity
-  std::uint32_t devices = 0;                // that were active
-  std::vector<copy_group> copies;           // by falling time
+  // First to last device activity; where no device has told its times, first to last event.
+  std::int64_t span_ns = 0;
+  std::uint32_t devices = 0;       // that were active
+  std::vector<copy_group> copies;  // by falling time
+
+  // Whether the busy times are a device's own. Otherwise they say how long calls blocked.
+  [[nodiscard]] bool has_device_times() const noexcept {
+    return timed_by_device > 0 || timed_by_calls + without_time == 0;
+  }
 };
 
 class workload {
@@ -99,8 +114,11 @@ private:
   void collect();
   void join_calls();
   void find_places();
+  void find_sites();
   void find_queued();
   void sum_up();
+  void count_copy(const copy& which, copy_group& group);
+  [[nodiscard]] interval span_of_all() const;
 
   const trace::trace* events_;
   expectation expected_;

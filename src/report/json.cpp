@@ -41,6 +41,7 @@ json totals_json(const diagnose::totals& totals) {
                      {"count", group.count},
                      {"bytes", group.without_bytes == group.count ? json() : json(group.bytes)},
                      {"count_without_bytes", group.without_bytes},
+                     {"count_without_time", group.without_time},
                      {"us", us(group.time_ns)},
                      {"GBps", rate ? json(rounded(*rate)) : json()}};
   }
@@ -55,6 +56,8 @@ json totals_json(const diagnose::totals& totals) {
           {"gpu_busy_us", us(totals.busy_ns)},
           {"copies", std::move(copies)},
           {"copy_busy_us", us(totals.copy_busy_ns)},
+          {"copies_timed_by_calls", totals.timed_by_calls},
+          {"copies_without_time", totals.without_time},
           {"copy_overlapped_with_kernels_us", us(totals.copy_beside_kernels_ns)},
           {"copy_to_kernel_ratio", totals.kernel_busy_ns > 0 ? json(rounded(ratio)) : json()}};
 }
@@ -160,6 +163,11 @@ std::string to_json(const document& shown) {
              {"traces", json::array()}};
   for (const auto& one : shown.traces) {
     whole["traces"].push_back(trace_json(one));
+  }
+  whole["quiet_processes"] = json::array();
+  for (const auto& one : shown.quiet) {
+    whole["quiet_processes"].push_back(
+        {{"file", one.file}, {"program", one.program.empty() ? json() : json(one.program)}});
   }
   // File names may be any bytes; JSON must be UTF-8.
   return whole.dump(2, ' ', false, json::error_handler_t::replace) + "\n";

@@ -58,6 +58,8 @@ std::vector<labelled_copies> labelled(const diagnose::totals& totals) {
     sum.without_bytes += group.without_bytes;
     sum.time_ns += group.time_ns;
     sum.time_with_bytes_ns += group.time_with_bytes_ns;
+    sum.without_time += group.without_time;
+    sum.bytes_with_time += group.bytes_with_time;
   }
   std::stable_sort(shown.begin(), shown.end(),
                    [](const auto& a, const auto& b) { return a.group.time_ns > b.group.time_ns; });

@@ -24,8 +24,15 @@ struct trace_report {
   diagnose::diagnosis diagnosis;
 };
 
+// A recorded process that copied nothing and started no kernel.
+struct quiet_process {
+  std::string file;
+  std::string program;  // empty if unknown
+};
+
 struct document {
   std::vector<trace_report> traces;
+  std::vector<quiet_process> quiet = {};  // of folders: not worth a report each
 };
 
 // Copies that a report shows together, because they have the same label.

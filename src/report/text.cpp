@@ -2,6 +2,8 @@
 // The report as text for a terminal.
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
+#include <map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -95,8 +97,7 @@ void put_cut(page& out, const trace_report& shown) {
     return;
   }
   out.block("CUT",
-            fmt::format("{}. {} whole events were read and are what follows; {} behind them {} "
-                        "lost. [{}]",
+            fmt::format("{}. {} whole events were read and are what follows; {} {} lost. [{}]",
                         text::printable(shown.cut->why.message()), shown.cut->whole_events,
                         counted(shown.cut->lost_bytes, "byte"),
                         shown.cut->lost_bytes == 1 ? "is" : "are", shown.cut->why.id()),
@@ -116,7 +117,8 @@ void put_combined_saving(page& out, const diagnose::diagnosis& shown) {
 // "Copy time is 91 % of kernel time; 0 % of it runs beside kernels."
 std::string ratio_words(const diagnose::totals& totals) {
   if (totals.kernel_busy_ns <= 0) {
-    return "There are copies but no kernels.";
+    return totals.launches > 0 ? "When kernels ran is not known: only their launches are."
+                               : "There are copies but no kernels.";
   }
   constexpr std::int64_t readable = 10;  // beyond 1000 % a factor says more
   const auto compared =
@@ -128,20 +130,18 @@ std::string ratio_words(const diagnose::totals& totals) {
                      share(totals.copy_beside_kernels_ns, totals.copy_busy_ns));
 }
 
-void put_totals(page& out, const diagnose::totals& totals) {
-  if (totals.devices == 0) {
-    return;
-  }
-  const auto all = totals.span_ns * static_cast<std::int64_t>(totals.devices);
+void put_device_totals(page& out, const diagnose::totals& totals, std::int64_t all) {
   out.line(fmt::format("GPU span {}   kernels {} ({})   copies {} ({})   GPU busy {}",
                        duration(totals.span_ns), duration(totals.kernel_busy_ns),
                        share(totals.kernel_busy_ns, all), duration(totals.copy_busy_ns),
                        share(totals.copy_busy_ns, all), share(totals.busy_ns, all)));
-  if (totals.copies.empty()) {
-    return;
-  }
-  out.line(ratio_words(totals));
-  out.line();
+}
+
+std::string time_of(const diagnose::copy_group& group) {
+  return group.without_time == group.count ? "unknown" : duration(group.time_ns);
+}
+
+void put_copies(page& out, const diagnose::totals& totals) {
   std::vector<std::vector<std::string>> rows;
   for (const auto& [label, group] : labelled(totals)) {
     const auto rate = group.rate();
@@ -149,8 +149,8 @@ void put_totals(page& out, const diagnose::totals& totals) {
     if (group.without_bytes > 0 && group.without_bytes < group.count) {
       bytes += fmt::format(" + {} unknown", group.without_bytes);
     }
-    rows.push_back({label, fmt::format("{}", group.count), std::move(bytes),
-                    duration(group.time_ns), rate ? format_rate(*rate) : "unknown"});
+    rows.push_back({label, fmt::format("{}", group.count), std::move(bytes), time_of(group),
+                    rate ? format_rate(*rate) : "unknown"});
   }
   out.table({{"Copies", align::left},
              {"count", align::right},
@@ -158,6 +158,26 @@ void put_totals(page& out, const diagnose::totals& totals) {
              {"time", align::right},
              {"rate", align::right}},
             rows);
+}
+
+void put_totals(page& out, const diagnose::totals& totals) {
+  if (totals.devices == 0) {
+    return;
+  }
+  const auto all = totals.span_ns * static_cast<std::int64_t>(totals.devices);
+  if (totals.has_device_times()) {
+    put_device_totals(out, totals, all);
+  } else {
+    out.line(fmt::format("Recorded span {}   calls blocked in copies {} ({})",
+                         duration(totals.span_ns), duration(totals.copy_busy_ns),
+                         share(totals.copy_busy_ns, all)));
+  }
+  if (totals.copies.empty()) {
+    return;
+  }
+  out.line(ratio_words(totals));
+  out.line();
+  put_copies(out, totals);
 }
 
 void put_finding(page& out, const finding& shown) {
@@ -245,6 +265,27 @@ void put_trace(page& out, const trace_report& shown) {
   put_notes(out, shown);
 }
 
+// "Also recorded without copies or kernels: 3 processes (bash, 2 x python3)."
+void put_quiet(page& out, const document& shown) {
+  if (shown.quiet.empty()) {
+    return;
+  }
+  std::map<std::string, std::uint64_t> programs;
+  for (const auto& one : shown.quiet) {
+    ++programs
+        [std::filesystem::path(one.program.empty() ? one.file : one.program).filename().string()];
+  }
+  std::string names;
+  for (const auto& [name, count] : programs) {
+    names += names.empty() ? "" : ", ";
+    names += count > 1 ? fmt::format("{} x {}", count, name) : name;
+  }
+  out.block("",
+            text::printable(fmt::format("{}ecorded without copies or kernels: {} process{} ({}).",
+                                        shown.traces.empty() ? "R" : "Also r", shown.quiet.size(),
+                                        shown.quiet.size() == 1 ? "" : "es", names)));
+}
+
 }  // namespace
 
 std::string to_text(const document& shown, colour colours) {
@@ -256,6 +297,10 @@ std::string to_text(const document& shown, colour colours) {
     }
     put_trace(out, shown.traces[index]);
   }
+  if (!shown.traces.empty() && !shown.quiet.empty()) {
+    out.line();
+  }
+  put_quiet(out, shown);
   return out.take();
 }
 

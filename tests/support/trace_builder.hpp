@@ -90,6 +90,20 @@ public:
                                                     : details.source_address) = address;
     return *this;
   }
+  // Where the time of the last copy or fill comes from.
+  trace_builder& timed_by(trace::timing how) {
+    activities_.back().details->time = how;
+    return *this;
+  }
+  // The stack of the last call, innermost frame first.
+  trace_builder& from(const std::vector<std::string>& frames) {
+    std::vector<trace::name_id> names;
+    for (const auto& frame : frames) {
+      names.push_back(events_.intern(frame));
+    }
+    calls_.back().call_site = events_.intern_call_site(std::move(names));
+    return *this;
+  }
   // The call that asked for the last device activity.
   trace_builder& called(nanoseconds at, nanoseconds duration,
                         std::string_view name = "hipMemcpyWithStream",

@@ -23,14 +23,22 @@ error unwritable(const std::string& path, int reason) {
                "name a file in a folder that exists and can be written");
 }
 
-// All of `text` into what stands at `path`; gives errno of the first failure, 0 if there was none.
-int write_all(const std::string& path, std::string_view text) {
+using text_producer = std::function<void(const text_sink&)>;
+
+// All of the text into what stands at `path`; gives errno of the first failure, 0 if there was
+// none.
+int write_all(const std::string& path, const text_producer& produce) {
   std::FILE* const file = std::fopen(path.c_str(), "wb");
   if (file == nullptr) {
     return errno;
   }
   errno = 0;
-  int failure = std::fwrite(text.data(), 1, text.size(), file) == text.size() ? 0 : errno;
+  int failure = 0;
+  produce([&](std::string_view part) {
+    if (failure == 0 && std::fwrite(part.data(), 1, part.size(), file) != part.size()) {
+      failure = errno;
+    }
+  });
   if (std::fclose(file) != 0 && failure == 0) {
     failure = errno;
   }
@@ -79,8 +87,14 @@ void show_error(std::ostream& err, const error& what) {
 }
 
 result<void> write_output(const streams& io, const std::string& path, std::string_view text) {
+  return write_output(io, path, [&](const text_sink& sink) { sink(text); });
+}
+
+result<void> write_output(const streams& io, const std::string& path,
+                          const text_producer& produce) {
   if (path.empty()) {
-    io.out << text << std::flush;
+    produce([&](std::string_view part) { io.out << part; });
+    io.out << std::flush;
     return io.out ? result<void>()
                   : result<void>(error(errc::file_unwritable, "standard output is closed or full"));
   }
@@ -91,7 +105,7 @@ result<void> write_output(const streams& io, const std::string& path, std::strin
   }
   // A device or a pipe is written to, never replaced.
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
-    const int failure = write_all(path, text);
+    const int failure = write_all(path, produce);
     return failure == 0 ? result<void>() : result<void>(unwritable(path, failure));
   }
   // A neighbour that is renamed at the end: readers see the old file or the new one, never a part.
@@ -99,7 +113,7 @@ result<void> write_output(const streams& io, const std::string& path, std::strin
   const auto target =
       std::filesystem::exists(status) ? std::filesystem::canonical(path, ignored).string() : path;
   const auto partial = fmt::format("{}.partial-{}", target, ::getpid());
-  int failure = write_all(partial, text);
+  int failure = write_all(partial, produce);
   if (failure == 0 && std::filesystem::exists(status)) {
     std::filesystem::permissions(partial, status.permissions(), ignored);
   }

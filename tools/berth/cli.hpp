@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <iosfwd>
 #include <string>
 #include <string_view>
@@ -51,6 +52,11 @@ void show_error(std::ostream& err, const error& what);
 // @errors file_unwritable
 [[nodiscard]] result<void> write_output(const streams& io, const std::string& path,
                                         std::string_view text);
+
+// The same of a text that is made part by part and need not fit into memory.
+using text_sink = std::function<void(std::string_view part)>;
+[[nodiscard]] result<void> write_output(const streams& io, const std::string& path,
+                                        const std::function<void(const text_sink&)>& produce);
 
 // One line on a terminal that says how far a long task is; nothing elsewhere. It disappears with
 // the object.

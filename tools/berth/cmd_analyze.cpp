@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
+#include <limits>
 #include <optional>
 #include <ostream>
 #include <system_error>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,6 +16,7 @@
 #include "diagnose/diagnosis.hpp"
 #include "report/model.hpp"
 #include "trace/import/import.hpp"
+#include "trace/import/recording.hpp"
 
 namespace berth::cli {
 namespace {
@@ -32,6 +36,94 @@ report::trace_report analyze_file(const std::string& file, const streams& io) {
   shown.about = std::move(read->events.about);
   shown.cut = std::move(read->cut);
   return shown;
+}
+
+// The recordings in a folder, by name.
+result<std::vector<std::string>> recordings_in(const std::string& folder) {
+  std::error_code failure;
+  std::vector<std::string> found;
+  for (auto entry = std::filesystem::directory_iterator(folder, failure);
+       !failure && entry != std::filesystem::directory_iterator(); entry.increment(failure)) {
+    std::error_code ignored;
+    if (entry->is_regular_file(ignored) && trace::is_recording_file(entry->path().string())) {
+      found.push_back(entry->path().string());
+    }
+  }
+  if (failure) {
+    return error(errc::file_unreadable, failure.message(), folder);
+  }
+  if (found.empty()) {
+    return error(errc::file_unreadable, "a folder without a recording of berth run", folder,
+                 "name the traces in it one by one, if they are others'");
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+// Processes that copied nothing and started no kernel: a launcher, a shell, workers that load data.
+bool is_quiet(const report::trace_report& shown) {
+  const auto& totals = shown.diagnosis.totals;
+  const bool is_whole =
+      !shown.failure && (!shown.cut || shown.cut->why.code() == errc::input_truncated);
+  return is_whole && totals.devices == 0 && totals.launches == 0 &&
+         shown.diagnosis.findings.empty();
+}
+
+// Ranks in their order, then processes in the order of their begin.
+bool stands_before(const report::trace_report& a, const report::trace_report& b) {
+  const auto key = [](const report::trace_report& shown) {
+    const auto begin = shown.about.facts.find("process.begin_monotonic_ns");
+    const std::string_view time = begin != shown.about.facts.end() ? begin->second : "";
+    return std::tuple(shown.about.rank.value_or(std::numeric_limits<std::int64_t>::max()),
+                      time.size(), time);
+  };
+  return key(a) < key(b);
+}
+
+void analyze_folder(const std::string& folder, const streams& io, report::document& into) {
+  const auto files = recordings_in(folder);
+  if (!files) {
+    into.traces.push_back({});
+    into.traces.back().file = folder;
+    into.traces.back().failure = files.error();
+    return;
+  }
+  std::vector<report::trace_report> reports;
+  for (const auto& file : *files) {
+    auto shown = analyze_file(file, io);
+    if (is_quiet(shown)) {
+      const auto program = shown.about.facts.find("process.program");
+      into.quiet.push_back(
+          {file, program != shown.about.facts.end() ? program->second : std::string()});
+    } else {
+      reports.push_back(std::move(shown));
+    }
+  }
+  std::stable_sort(reports.begin(), reports.end(), stands_before);
+  std::move(reports.begin(), reports.end(), std::back_inserter(into.traces));
+}
+
+report::document analyze_all(const std::vector<std::string>& files, const streams& io) {
+  report::document shown;
+  for (const auto& file : files) {
+    std::error_code ignored;
+    if (std::filesystem::is_directory(file, ignored)) {
+      analyze_folder(file, io, shown);
+    } else {
+      shown.traces.push_back(analyze_file(file, io));
+    }
+  }
+  return shown;
+}
+
+void show_failures(const report::document& shown, const streams& io) {
+  for (const auto& one : shown.traces) {
+    if (one.failure) {
+      show_error(io.err, *one.failure);
+    } else if (one.cut) {
+      show_error(io.err, one.cut->why);
+    }
+  }
 }
 
 exit_status status_of(const report::document& shown, analyze_check check) {
@@ -73,18 +165,11 @@ exit_status run_analyze(const analyze_options& options, const streams& io) {
     show_error(io.err, *why);
     return exit_status::wrong_usage;
   }
-  report::document shown;
-  for (const auto& file : options.files) {
-    shown.traces.push_back(analyze_file(file, io));
-    const auto& last = shown.traces.back();
-    if (last.failure) {
-      show_error(io.err, *last.failure);
-    } else if (last.cut) {
-      show_error(io.err, last.cut->why);
-    }
-  }
-  const bool nothing_read = std::all_of(shown.traces.begin(), shown.traces.end(),
-                                        [](const auto& one) { return one.failure.has_value(); });
+  const auto shown = analyze_all(options.files, io);
+  show_failures(shown, io);
+  const bool nothing_read =
+      shown.quiet.empty() && std::all_of(shown.traces.begin(), shown.traces.end(),
+                                         [](const auto& one) { return one.failure.has_value(); });
   // Text about failures alone would only repeat what stands on standard error.
   if (!nothing_read || options.format == output_format::json) {
     const bool to_file = !options.output.empty();

@@ -18,6 +18,7 @@
 #include "cmd_analyze.hpp"
 #include "cmd_emulate.hpp"
 #include "cmd_env.hpp"
+#include "cmd_export.hpp"
 #include "cmd_run.hpp"
 #include "cmd_version.hpp"
 
@@ -35,6 +36,7 @@ struct verbs {
   berth::cli::analyze_options analyze;
   berth::cli::emulate_options emulate;
   berth::cli::env_options env;
+  berth::cli::export_options exported;
   berth::cli::run_options run;
   std::string emulated_model;  // of run
   std::optional<std::uint32_t> emulated_gpus;
@@ -45,6 +47,7 @@ struct verbs {
   bool slurm = false;
   bool mpirun = false;
   bool check = false;
+  bool chrome = false;
   bool list = false;
 
   [[nodiscard]] output_format chosen_format() const {
@@ -62,7 +65,7 @@ CLI::App* add_analyze(CLI::App& app, verbs& parsed) {
   auto* const verb = app.add_subcommand(
       "analyze", "Say why a program's GPU copies are slow, from a profiler's trace");
   verb->add_option("FILE", parsed.analyze.files,
-                   "Traces: PyTorch/Kineto Chrome traces, .json or .json.gz")
+                   "Traces: recordings of berth run, folders of them, PyTorch/Kineto Chrome traces")
       ->required();
   add_format(*verb, parsed);
   verb->add_option("-o,--output", parsed.analyze.output, "Write to FILE instead of standard output")
@@ -234,6 +237,22 @@ void complete_run(verbs& parsed, std::vector<std::string> rest, std::vector<std:
   }
 }
 
+CLI::App* add_export(CLI::App& app, verbs& parsed) {
+  auto* const verb =
+      app.add_subcommand("export", "Write a trace in a form that other programs open");
+  verb->add_option("FILE", parsed.exported.file, "A trace, as berth analyze reads it")->required();
+  verb->add_flag("--chrome", parsed.chrome,
+                 "As Chrome Trace Event JSON: Perfetto (ui.perfetto.dev) opens it")
+      ->required();
+  verb->add_option("-o,--output", parsed.exported.output,
+                   "Write to FILE instead of standard output")
+      ->type_name("FILE");
+  verb->footer(
+      std::string("Example:\n  berth export recording.berth --chrome -o recording.json\n\n") +
+      footer);
+  return verb;
+}
+
 CLI::App* add_version(CLI::App& app, verbs& parsed) {
   auto* const verb = app.add_subcommand(
       "version", "Print the version, the GPU runtimes of this machine, and which one is used");
@@ -270,6 +289,7 @@ int run(int argc, char** argv) {
   const auto* const emulate = add_emulate(app, parsed);
   const auto* const run = add_run(app, parsed);
   const auto* const env = add_env(app, parsed);
+  const auto* const exported = add_export(app, parsed);
   const auto* const version = add_version(app, parsed);
   try {
     std::vector<std::string> words(argv + 1, argv + argc);
@@ -302,6 +322,9 @@ int run(int argc, char** argv) {
     complete_recording(parsed.env.recording, parsed);
     parsed.env.form = form_of(parsed);
     return static_cast<int>(run_env(parsed.env, io));
+  }
+  if (exported->parsed()) {
+    return static_cast<int>(run_export(parsed.exported, io));
   }
   if (version->parsed()) {
     return static_cast<int>(run_version({.format = parsed.chosen_format()}, io));

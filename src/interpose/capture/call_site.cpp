@@ -3,14 +3,12 @@
 
 #include <unwind.h>
 
-#include "interpose/capture/clock.hpp"
-
 namespace berth::interpose {
 namespace {
 
 // Of the thread's time, in thousandths; and what it may spend before it has lived long.
 constexpr std::uint64_t share_in_thousandths = 4;
-constexpr std::uint64_t advance_ns = 2'000'000;
+constexpr std::uint64_t advance_ticks = 4'000'000;
 
 struct unwinding {
   raw_stack* to;
@@ -33,7 +31,7 @@ _Unwind_Reason_Code add_frame(_Unwind_Context* context, void* state) {
 }
 
 bool may_unwind(const thread_log& log, std::uint64_t now) noexcept {
-  return log.unwinding_ns * 1000 < share_in_thousandths * (now - log.began) + advance_ns * 1000;
+  return log.unwinding * 1000 < share_in_thousandths * (now - log.began) + advance_ticks * 1000;
 }
 
 thread_log::known_site& slot_of(thread_log& log, const call_place& place) noexcept {
@@ -45,13 +43,14 @@ thread_log::known_site& slot_of(thread_log& log, const call_place& place) noexce
 
 }  // namespace
 
-std::uint32_t site_of(thread_log& log, const call_place& place, std::uint64_t now) noexcept {
+std::uint32_t site_of(thread_log& log, const call_place& place, tick_source clock) noexcept {
   auto& known = slot_of(log, place);
   const auto address = reinterpret_cast<std::uintptr_t>(place.return_address);
   const auto frame = reinterpret_cast<std::uintptr_t>(place.frame);
   if (known.id != 0 && known.return_address == address && known.frame == frame) {
     return known.id;
   }
+  const auto now = read_ticks(clock);
   raw_stack* const to = may_unwind(log, now) ? log.stacks.reserve() : nullptr;
   if (to == nullptr) {
     return 0;
@@ -59,7 +58,7 @@ std::uint32_t site_of(thread_log& log, const call_place& place, std::uint64_t no
   *to = {};
   unwinding what{.to = to, .from = address, .begun = false};
   _Unwind_Backtrace(add_frame, &what);
-  log.unwinding_ns += monotonic_ns() - now;
+  log.unwinding += read_ticks(clock) - now;
   if (to->frames == 0) {
     to->address[to->frames++] = address;  // the unwinder did not come that far
   }

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "interpose/capture/settings.hpp"
+#include "interpose/capture/clock.hpp"
 #include "interpose/capture/thread_log.hpp"
 
 namespace berth::interpose {
@@ -18,8 +18,8 @@ struct call_place {
   const void* frame = nullptr;  // of the intercepted call
 };
 
-// The id of the place's call site, 0 where none is taken. `now`: for the share of the time.
+// The id of the place's call site, 0 where none is taken.
 [[nodiscard]] std::uint32_t site_of(thread_log& log, const call_place& place,
-                                    std::uint64_t now) noexcept;
+                                    tick_source clock) noexcept;
 
 }  // namespace berth::interpose

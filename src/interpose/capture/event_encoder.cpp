@@ -137,7 +137,7 @@ void event_encoder::put_value(std::size_t one, std::uint64_t value) noexcept {
   to_.put_signed(values_.difference(one, value));
 }
 
-void event_encoder::put(const raw_event& event) noexcept {
+void event_encoder::put(const raw_event& event, const tick_scale& scale) noexcept {
   struct extra {
     std::size_t index;
     role which;
@@ -161,7 +161,7 @@ void event_encoder::put(const raw_event& event) noexcept {
     add(3, event.content);
   }
   const auto index = static_cast<std::size_t>(event.call);
-  put_head(index, event.begin, event.duration,
+  put_head(index, scale.nanoseconds(event.begin), scale.duration(event.duration),
            (event.status != 0 ? trace::recording::event_failed : 0) |
                (count > 0 ? trace::recording::event_has_extras : 0));
   if (event.status != 0) {

@@ -22,11 +22,6 @@ constexpr std::uint64_t of_file_or_shared = std::uint64_t{1} << 61U;
 // Flags of get_mempolicy (linux/mempolicy.h): the node of an address.
 constexpr unsigned long node_of_address = 1U | 2U;
 
-bool is_named_host(std::uint64_t memory) noexcept {
-  return memory == static_cast<std::uint64_t>(named_memory::host) ||
-         memory == static_cast<std::uint64_t>(named_memory::unified);
-}
-
 // For pages that are not there.
 bool is_in_page_cache(std::uintptr_t address) noexcept {
   unsigned char state = 0;
@@ -76,24 +71,6 @@ int node_of(std::uintptr_t address) noexcept {
 }
 
 }  // namespace
-
-host_range host_end_of(call_id call, const role_values& values) noexcept {
-  auto direction = way_of(call);
-  if (direction == way::by_address) {
-    direction = static_cast<way>(values[role::way]);
-  }
-  const auto bytes = values[role::bytes];
-  const auto operation = row_of(call).operation;
-  if (direction == way::to_device || operation.starts_with("copy_to_symbol") ||
-      operation.starts_with("copy_to_array") || is_named_host(values[role::src_memory])) {
-    return {values[role::src], bytes};
-  }
-  if (direction == way::to_host || operation.starts_with("copy_from_symbol") ||
-      operation.starts_with("copy_from_array") || is_named_host(values[role::dst_memory])) {
-    return {values[role::dst], bytes};
-  }
-  return {};
-}
 
 void look_at(const host_range& end, raw_event& event) noexcept {
   if (end.first == 0 || end.bytes < least_looked_at) {

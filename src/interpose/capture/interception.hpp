@@ -9,43 +9,33 @@
 
 #include "interpose/capture/call_site.hpp"
 #include "interpose/capture/collect.hpp"
+#include "interpose/capture/host_end.hpp"
 #include "interpose/capture/real_calls.hpp"
 #include "interpose/capture/thread_log.hpp"
 
 namespace berth::interpose {
 
-// One call under way.
-class call_frame {
+// One call under way. Only the outermost of a thread is recorded: what a runtime calls of itself
+// meanwhile is part of it. Only for allocations is the window for recording without meaning: what
+// they give is needed to tell what later copies move.
+class call_scope {
 public:
-  // Null where it is not recorded: within another, outside the window, or without a log.
-  [[nodiscard]] bool is_recorded() const noexcept { return log_ != nullptr; }
+  explicit call_scope(call_id call) noexcept;
+  ~call_scope();
+  call_scope(const call_scope&) = delete;
+  call_scope& operator=(const call_scope&) = delete;
+  call_scope(call_scope&&) = delete;
+  call_scope& operator=(call_scope&&) = delete;
 
-  // Before and after. `values` are those of the inputs, then with the results.
-  void begin(call_id call, const role_values& values, const call_place& place) noexcept;
-  void end(call_id call, const role_values& values, const call_schema& schema,
-           std::int64_t status) noexcept;
+  // Null where the call is not recorded, or found no room.
+  [[nodiscard]] raw_event* event() const noexcept { return event_; }
+  // What can only be known before the call. `host`: the end of a copy that is on the host.
+  void look(const host_range& host, std::uint64_t bytes, const call_place& place) noexcept;
+  void end(std::int64_t status) noexcept;
 
 private:
-  friend class outermost;
   thread_log* log_ = nullptr;
-  raw_event event_;
-};
-
-// Counts how deep the thread is in intercepted calls.
-class outermost {
-public:
-  outermost() noexcept;
-  ~outermost();
-  outermost(const outermost&) = delete;
-  outermost& operator=(const outermost&) = delete;
-  outermost(outermost&&) = delete;
-  outermost& operator=(outermost&&) = delete;
-
-  // The log to record the call in; null where it is not to be recorded.
-  [[nodiscard]] bool wants(call_frame& frame, call_id call) const noexcept;
-
-private:
-  bool is_outermost_;
+  raw_event* event_ = nullptr;
 };
 
 // A runtime's call for which no runtime has a function. CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND
@@ -99,21 +89,23 @@ template <call_id Call, class Result, class... Arguments>
   } else if constexpr (!is_recorded(Call)) {
     return real(arguments...);
   } else {
-    const outermost scope;
-    call_frame frame;
-    if (!scope.wants(frame, Call)) {
+    call_scope scope(Call);
+    if (scope.event() == nullptr) {
       return real(arguments...);
     }
     role_values values;
     collect_inputs<Call>(values, arguments...);
-    frame.begin(
-        Call, values,
+    scope.look(
+        host_end_of<Call>(values), values[role::bytes],
         {.return_address = __builtin_return_address(0), .frame = __builtin_frame_address(0)});
     const Result status = real(arguments...);
     if (status == 0) {
       collect_results<Call>(values, arguments...);
     }
-    frame.end(Call, values, schema_for<Call>, status);
+    for (std::size_t index = 0; index < schema_for<Call>.count; ++index) {
+      scope.event()->values[index] = values[schema_for<Call>.roles[index]];
+    }
+    scope.end(status);
     return status;
   }
 }

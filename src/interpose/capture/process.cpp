@@ -109,8 +109,29 @@ void answer_check() noexcept {
   static_cast<void>(!::write(std::atoi(wanted), line.data(), static_cast<std::size_t>(length)));
 }
 
+// Allocations, frees and what else changes what an address means.
+constexpr auto is_about_memory = [] {
+  std::array<bool, call_count> found{};
+  for (std::size_t index = 1; index < call_count; ++index) {
+    const auto operation = call_rows[index].operation;
+    found[index] = is_allocation(static_cast<call_id>(index)) || operation.starts_with("free") ||
+                   operation.starts_with("map") || operation.starts_with("unmap") ||
+                   operation == "unregister_host" || operation == "open_shared" ||
+                   operation == "close_shared";
+  }
+  return found;
+}();
+
 // Small copies and launches come by the million: of their sites, one in so many is looked at.
 constexpr std::uint32_t one_in = 64;
+
+constexpr auto allocates = [] {
+  std::array<bool, call_count> found{};
+  for (std::size_t index = 1; index < call_count; ++index) {
+    found[index] = is_allocation(static_cast<call_id>(index));
+  }
+  return found;
+}();
 
 bool wants_site(thread_log& log, const settings& how, call_id call, std::uint64_t bytes) noexcept {
   switch (how.sites) {
@@ -121,7 +142,8 @@ bool wants_site(thread_log& log, const settings& how, call_id call, std::uint64_
     case call_sites::automatic:
       break;
   }
-  return bytes >= least_looked_at || is_allocation(call) || log.sampled++ % one_in == 0;
+  return bytes >= least_looked_at || allocates[static_cast<std::size_t>(call)] ||
+         log.sampled++ % one_in == 0;
 }
 
 }  // namespace
@@ -156,8 +178,9 @@ void begin_device_times(api which) noexcept {
   }
   auto* const source = new (cupti_memory.data()) cupti_source(*own);
   {
-    const outermost ours;  // calls that CUPTI makes are nobody's
+    ++depth;  // calls that CUPTI makes are nobody's
     source->begin();
+    --depth;
   }
   own->set_device_source(source);
   cupti.store(source);
@@ -186,73 +209,67 @@ void end_process(const char* reason) noexcept {
 
 // --- Around a call ------------------------------------------------------------------------------
 
-outermost::outermost() noexcept : is_outermost_(depth++ == 0) {}
-outermost::~outermost() {
-  --depth;
-}
-
-bool outermost::wants(call_frame& frame, call_id call) const noexcept {
+call_scope::call_scope(call_id call) noexcept {
   auto* const to = process_recorder();
-  if (!is_outermost_ || to == nullptr) {
-    return false;
+  if (depth++ > 0 || to == nullptr) {
+    return;
+  }
+  const bool is_needed_later = is_about_memory[static_cast<std::size_t>(call)];
+  if (!is_needed_later && !to->in_window()) {
+    return;
   }
   const kept_errno kept;
   auto* const log = log_of_thread(*to);
   if (log == nullptr || !to->is_recording()) {
-    return false;
-  }
-  const bool changes_memory = !is_copy(call) && way_of(call) == way::by_address;
-  if (!changes_memory && !to->in_window()) {
-    return false;
-  }
-  frame.log_ = log;
-  return true;
-}
-
-void call_frame::begin(call_id call, const role_values& values, const call_place& place) noexcept {
-  const kept_errno kept;
-  auto* const to = process_recorder();
-  to->note_reached(row_of(call).api, reached_by::called);
-  const auto& how = to->how();
-  const auto bytes = values[role::bytes];
-  event_.call = call;
-  if (is_copy(call) && bytes >= least_looked_at) {
-    look_at(host_end_of(call, values), event_);
-  }
-  if (how.contents == contents::hashed && is_copy(call)) {
-    const auto end = host_end_of(call, values);
-    if (end.first != 0 && end.first == values[role::src] && end.bytes > 0 &&
-        values[role::rows] == 0) {
-      // NOLINTNEXTLINE(performance-no-int-to-ptr): an argument of the call
-      event_.content = sample_hash(reinterpret_cast<const void*>(end.first), end.bytes);
-      event_.has_content = true;
-    }
-  }
-  event_.begin = monotonic_ns();
-  if (wants_site(*log_, how, call, bytes)) {
-    event_.stack = site_of(*log_, place, event_.begin);
-    event_.begin = monotonic_ns();
-  }
-}
-
-void call_frame::end(call_id call, const role_values& values, const call_schema& schema,
-                     std::int64_t status) noexcept {
-  const kept_errno kept;
-  static_cast<void>(call);
-  event_.duration = monotonic_ns() - event_.begin;
-  event_.status = static_cast<std::int32_t>(status);
-  for (std::size_t index = 0; index < schema.count; ++index) {
-    event_.values[index] = values[schema.roles[index]];
-  }
-  auto* const slot = log_->events.reserve();
-  if (slot == nullptr) {
-    log_->dropped.fetch_add(1, std::memory_order_relaxed);
-    process_recorder()->hurry();
     return;
   }
-  *slot = event_;
+  log_ = log;
+  event_ = log->events.reserve();
+  if (event_ == nullptr) {
+    log->dropped.fetch_add(1, std::memory_order_relaxed);
+    to->hurry();
+    return;
+  }
+  event_->call = call;
+  to->note_reached(row_of(call).api, reached_by::called);
+}
+
+call_scope::~call_scope() {
+  --depth;
+}
+
+void call_scope::look(const host_range& host, std::uint64_t bytes,
+                      const call_place& place) noexcept {
+  auto& event = *event_;
+  const auto& to = *process_recorder();
+  const auto& how = to.how();
+  event.pages = host_pages::unknown;
+  event.host_node = -1;
+  event.stack = 0;
+  event.has_content = false;
+  if (host.bytes >= least_looked_at) {
+    const kept_errno kept;
+    look_at(host, event);
+  }
+  if (how.contents == contents::hashed && host.is_source && host.bytes > 0) {
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): an argument of the call
+    event.content = sample_hash(reinterpret_cast<const void*>(host.first), host.bytes);
+    event.has_content = true;
+  }
+  if (wants_site(*log_, how, event.call, bytes)) {
+    const kept_errno kept;
+    event.stack = site_of(*log_, place, to.clock());
+  }
+  event.begin = read_ticks(to.clock());
+}
+
+void call_scope::end(std::int64_t status) noexcept {
+  auto* const to = process_recorder();
+  event_->duration = read_ticks(to->clock()) - event_->begin;
+  event_->status = static_cast<std::int32_t>(status);
   if (log_->events.commit() > log_->events.capacity / 2) {
-    process_recorder()->hurry();
+    const kept_errno kept;
+    to->hurry();
   }
 }
 

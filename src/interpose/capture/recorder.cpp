@@ -146,7 +146,10 @@ constexpr std::array<std::string_view, 4> reached_names{"unseen", "linked", "dls
 // --- Begin --------------------------------------------------------------------------------------
 
 recorder::recorder(const settings& how) noexcept
-    : how_(how), modules_memory_(trace_file::most_payload) {
+    : how_(how),
+      clock_(find_tick_source()),
+      scale_(clock_),
+      modules_memory_(trace_file::most_payload) {
   window_is_on_ = how_.delay_ns == 0;
   in_window_.store(window_is_on_);
 }
@@ -195,7 +198,7 @@ thread_log* recorder::acquire_log() noexcept {
   }
   const auto take = [&](thread_log& log) {
     log.recycle();
-    log.began = monotonic_ns();
+    log.began = read_ticks(clock_);
     log.thread = static_cast<std::uint32_t>(::syscall(SYS_gettid));
     return &log;
   };
@@ -321,6 +324,7 @@ void recorder::flush() noexcept {
 }
 
 void recorder::drain_all(const surroundings& around) noexcept {
+  scale_.renew();
   write_modules();
   const auto count = log_count_.load();
   for (std::size_t index = 0; index < count; ++index) {
@@ -363,12 +367,12 @@ void recorder::drain_events(thread_log& log) noexcept {
   auto left = log.events.capacity;
   while (left > 0 && log.events.front() != nullptr) {
     auto to = file_.payload();
-    event_encoder encoder(to, log.thread, log.events.front()->begin);
+    event_encoder encoder(to, log.thread, scale_.nanoseconds(log.events.front()->begin));
     while (const auto* const event = left > 0 ? log.events.front() : nullptr) {
       if (to.room() < event_encoder::most_event_bytes) {
         break;
       }
-      encoder.put(*event);
+      encoder.put(*event, scale_);
       log.events.pop();
       ++events_;
       --left;

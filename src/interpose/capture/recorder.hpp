@@ -53,6 +53,8 @@ public:
 
   [[nodiscard]] const settings& how() const noexcept { return how_; }
 
+  [[nodiscard]] tick_source clock() const noexcept { return clock_; }
+
   // A GPU runtime is in use: from now on there is a file. Cheap when it has begun.
   void begin() noexcept;
   // The calling thread's log; null where there is no memory for one, or nothing is recorded. The
@@ -125,6 +127,7 @@ private:
   void write_end(const char* reason) noexcept;
 
   settings how_;
+  tick_source clock_;
   std::atomic<phase> phase_{phase::idle};
   std::atomic<bool> in_window_{true};
   std::atomic<std::uint32_t> toggled_{0};
@@ -143,6 +146,7 @@ private:
   std::atomic<std::uint64_t> without_log_{0};  // events of threads that got none
 
   trace_file file_;
+  tick_scale scale_;
   std::uint64_t events_ = 0;
   std::uint64_t dropped_ = 0;
   std::uint32_t coverage_written_ = 0;  // its checksum

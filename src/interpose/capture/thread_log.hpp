@@ -20,7 +20,7 @@ namespace berth::interpose {
 enum class host_pages : std::uint8_t { unknown, resident, fresh, of_file };
 
 struct raw_event {
-  std::uint64_t begin = 0;  // ns
+  std::uint64_t begin = 0;  // both in ticks (clock.hpp)
   std::uint64_t duration = 0;
   call_id call = call_id::none;
   interpose::host_pages pages = interpose::host_pages::unknown;
@@ -88,10 +88,10 @@ struct thread_log {
   std::atomic<std::uint64_t> dropped{0};  // since the drainer looked
 
   // The thread's own.
-  std::uint64_t began = 0;         // when it got its log
-  std::uint64_t unwinding_ns = 0;  // spent on call sites
-  std::uint32_t next_site = 0;     // of its call sites
-  std::uint32_t sampled = 0;       // calls since one's site was looked at
+  std::uint64_t began = 0;      // ticks: when it got its log
+  std::uint64_t unwinding = 0;  // ticks spent on call sites
+  std::uint32_t next_site = 0;  // of its call sites
+  std::uint32_t sampled = 0;    // calls since one's site was looked at
   struct known_site {
     std::uintptr_t return_address = 0;
     std::uintptr_t frame = 0;
@@ -101,7 +101,7 @@ struct thread_log {
 
   // For another thread: as new. Only where the former one has finished.
   void recycle() noexcept {
-    unwinding_ns = 0;
+    unwinding = 0;
     sampled = 0;
     sites.fill({});
   }

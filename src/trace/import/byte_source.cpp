@@ -37,6 +37,7 @@ struct byte_source::state {
   std::vector<char> input;
   std::size_t input_at = 0;
   std::size_t input_end = 0;
+  std::vector<char> peeked;  // read, and to be given again
   bool compressed = false;
   bool inside_member = false;  // between a gzip header and its end mark
   bool at_end = false;
@@ -77,6 +78,10 @@ struct byte_source::state {
     input_at = 0;
     input_end = *count;
     return {};
+  }
+
+  result<std::size_t> read_new(std::span<char> target) {
+    return compressed ? read_gzip(target) : read_plain(target);
   }
 
   result<std::size_t> read_plain(std::span<char> target) {
@@ -192,7 +197,25 @@ result<byte_source> byte_source::start(std::unique_ptr<state> opened) {
 }
 
 result<std::size_t> byte_source::read(std::span<char> target) {
-  return state_->compressed ? state_->read_gzip(target) : state_->read_plain(target);
+  auto& again = state_->peeked;
+  const auto known = std::min(target.size(), again.size());
+  std::copy_n(again.begin(), known, target.begin());
+  again.erase(again.begin(), again.begin() + static_cast<std::ptrdiff_t>(known));
+  auto rest = state_->read_new(target.subspan(known));
+  return rest ? result<std::size_t>(known + *rest) : rest;
+}
+
+result<std::string_view> byte_source::peek(std::size_t count) {
+  auto& again = state_->peeked;
+  if (const auto known = again.size(); known < count) {
+    again.resize(count);
+    auto more = state_->read_new(std::span(again).subspan(known));
+    again.resize(known + (more ? *more : 0));
+    if (!more) {
+      return more.error();
+    }
+  }
+  return std::string_view(again.data(), std::min(count, again.size()));
 }
 
 bool byte_source::ended_early() const noexcept {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "berth/result.hpp"
@@ -29,6 +30,11 @@ public:
   // Fills `target` from its start and returns how many bytes it holds; fewer than asked for only at
   // the end. @errors file_unreadable, input_compression
   [[nodiscard]] result<std::size_t> read(std::span<char> target);
+
+  // The first bytes that read() has not given yet, at most `count` of them; read() gives them
+  // again.
+  // @errors as read()
+  [[nodiscard]] result<std::string_view> peek(std::size_t count);
 
   // True when compressed data ended before its own end mark. Valid once read() has reached the end.
   [[nodiscard]] bool ended_early() const noexcept;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a file in two stages on two threads: one reads, decompresses and finds the events and their
-// structure, the other (the caller's) takes what they say. A short queue between them bounds the
-// memory.
+// Recognises the format, and reads Chrome traces in two stages on two threads: one reads,
+// decompresses and finds the events and their structure, the other (the caller's) takes what they
+// say. A short queue between them bounds the memory.
 #include "trace/import/import.hpp"
 
 #include <condition_variable>
@@ -16,6 +16,8 @@
 
 #include "trace/import/event_splitter.hpp"
 #include "trace/import/kineto.hpp"
+#include "trace/import/recording.hpp"
+#include "trace/recording/block_reader.hpp"
 
 namespace berth::trace {
 namespace {
@@ -160,7 +162,9 @@ result<imported> try_import(const std::string& path, const import_options& optio
   return try_import(std::move(*source), options);
 }
 
-result<imported> try_import(byte_source source, const import_options& options) {
+namespace {
+
+result<imported> import_kineto(byte_source source, const import_options& options) {
   const auto path = source.name();
   const auto file_bytes = source.file_bytes();
   const std::string_view position_note = source.is_compressed() ? " of the decompressed text" : "";
@@ -189,6 +193,17 @@ result<imported> try_import(byte_source source, const import_options& options) {
     return events.error();
   }
   return imported{std::move(*events), std::move(ending)};
+}
+
+}  // namespace
+
+result<imported> try_import(byte_source source, const import_options& options) {
+  auto first = source.peek(recording::file_magic.size());
+  if (!first) {
+    return first.error();
+  }
+  return recording::is_recording(*first) ? import_recording(std::move(source), options)
+                                         : import_kineto(std::move(source), options);
 }
 
 }  // namespace berth::trace

@@ -16,6 +16,7 @@
 
 #include "berth/units.hpp"
 #include "core/text.hpp"
+#include "trace/export/chrome.hpp"
 #include "trace/import/api_names.hpp"
 #include "trace/import/decimal.hpp"
 #include "trace/import/json_scan.hpp"
@@ -274,7 +275,7 @@ struct call_arguments {
 
 constexpr std::uint32_t unknown_index = std::numeric_limits<std::uint32_t>::max();
 
-constexpr std::array wanted_names{"deviceProperties"sv, "distributedInfo"sv,
+constexpr std::array wanted_names{chrome_export_member, "deviceProperties"sv, "distributedInfo"sv,
                                   "cuda_runtime_version"sv, "hip_runtime_version"sv};
 // Those of thousands of GPUs would fit.
 constexpr std::size_t longest_wanted = mib;
@@ -777,6 +778,12 @@ result<trace> kineto_reader::finish(const std::vector<top_level_member>& members
   if (state_->seen > 0 && state_->of_a_trace == 0) {
     return error(errc::input_unknown_format, "JSON, but its elements are not trace events",
                  state_->file, "an event of a Chrome trace has a phase \"ph\"");
+  }
+  if (std::any_of(members.begin(), members.end(), [](const top_level_member& member) {
+        return member.name == chrome_export_member;
+      })) {
+    return error(errc::input_unknown_format, "a trace that berth export wrote for looking at it",
+                 state_->file, "analyze the trace that it was made from");
   }
   state_->join_calls();
   state_->describe(members);

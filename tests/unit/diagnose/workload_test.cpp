@@ -132,6 +132,51 @@ TEST(workload, a_launch_may_be_the_call_of_a_copy_by_kernel) {
   EXPECT_NE(work.copies()[0].call, trace::no_row);
 }
 
+TEST(workload, a_copy_without_a_time_counts_its_bytes_and_no_time) {
+  trace_builder made;
+  made.h2d(0ms, 2ms, 10 * mb).h2d(5ms, 0ms, 30 * mb).timed_by(trace::timing::unknown);
+  const auto events = made.build();
+  const workload work(events, nullptr);
+  const auto& group = work.totals().copies.at(0);
+  EXPECT_EQ(group.count, 2U);
+  EXPECT_EQ(group.bytes, 40 * mb);
+  EXPECT_EQ(group.without_time, 1U);
+  EXPECT_EQ(group.rate(), 5.0);  // of the one whose time is known
+  EXPECT_EQ(work.totals().without_time, 1U);
+  EXPECT_FALSE(work.copies()[1].between_host_and_device());
+}
+
+TEST(workload, without_device_times_the_span_is_that_of_all_events) {
+  trace_builder made;
+  made.h2d(10ms, 2ms, mb).timed_by(trace::timing::call).launch(0ms, 1ms).synchronised(30ms, 10ms);
+  const auto events = made.build();
+  const workload work(events, nullptr);
+  EXPECT_FALSE(work.totals().has_device_times());
+  EXPECT_EQ(work.totals().span_ns, (40ms / 1ns));
+  EXPECT_EQ(work.totals().copy_busy_ns, (2ms / 1ns));
+  EXPECT_EQ(work.totals().timed_by_calls, 1U);
+  EXPECT_EQ(work.totals().launches, 1U);
+}
+
+TEST(workload, one_activity_of_a_device_makes_the_span_the_devices) {
+  trace_builder made;
+  made.h2d(10ms, 2ms, mb).timed_by(trace::timing::call).kernel(12ms, 1ms).launch(0ms, 1ms);
+  const auto events = made.build();
+  const workload work(events, nullptr);
+  EXPECT_TRUE(work.totals().has_device_times());
+  EXPECT_EQ(work.totals().span_ns, (3ms / 1ns));
+}
+
+TEST(workload, the_call_s_own_stack_names_the_function) {
+  trace_builder made;
+  made.h2d(0ms, 1ms, mb)
+      .called(0ms, 1ms, "hipMemcpy")
+      .from({"hipMemcpy in libamdhip64.so.6", "libtorch_hip.so+0x12", "upload (model.cpp:12)"});
+  const auto events = made.build();
+  const workload work(events, nullptr);
+  EXPECT_EQ(work.describe_place(work.copies()[0]), "hipMemcpy at upload (model.cpp:12)");
+}
+
 TEST(workload, zero_durations_are_counted_and_take_no_time) {
   trace_builder made;
   made.h2d(0ms, 0ms, mb).kernel(0ms, 0ms).kernel(1ms, 0ms);
