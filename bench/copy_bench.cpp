@@ -4,9 +4,10 @@
 //   copy_bench [--runtime cuda|hip|sim...] [--sizes 4KiB,1MiB...] [--kinds resident,fresh...]
 //              [--way host_to_device|device_to_host]
 //              [--threads N] [--cpus N] [--profile nominal|cached|fresh|never] [--seconds S]
-//              [--extras] [--stress COPIES] [--folder DIR] [--json FILE]
+//              [--apart] [--extras] [--stress COPIES] [--folder DIR] [--json FILE]
 //              [--rules THREADS,FIRST,LARGEST,PIECE,STORES,RING,ALERT_US;...]
 //
+// --apart does not alternate the three: each repeats its copy with nothing in between.
 // --extras adds: a batch of scattered small copies, the first copy of a process, a kernel beside
 // copies, an idle engine. --stress makes so many random copies from several threads instead, and
 // compares every byte. --rules measures staging rules of one's own, for tuning. copy_cases.hpp says
@@ -56,6 +57,7 @@ struct settings {
   unsigned cpus = 0;
   calibration profile = calibration::nominal;
   double seconds = 0.15;
+  turn_order order = bench::turn_order::alternating;
   bool extras = false;
   std::uint64_t stress = 0;
   std::vector<std::string> rules;
@@ -117,6 +119,8 @@ settings parse(int count, char** words) {
                                        : calibration::nominal;
     } else if (word == "--seconds") {
       how.seconds = std::stod(value());
+    } else if (word == "--apart") {
+      how.order = turn_order::apart;
     } else if (word == "--extras") {
       how.extras = true;
     } else if (word == "--stress") {
@@ -216,7 +220,7 @@ int run_rules(const settings& how, bench_machine& on) {
           if (!applies(what)) {
             continue;
           }
-          const auto found = on.measure(engine, what, how.seconds);
+          const auto found = on.measure(engine, what, how.seconds, how.order);
           all_right = all_right && found.wrong_bytes == 0;
           fmt::print("  {}: {:.2f}/{:.2f}", size_words(bytes), found.of_pinned(),
                      found.of_runtime());
@@ -499,7 +503,7 @@ int run(const settings& how) {
         if (!applies(what)) {
           continue;
         }
-        const auto found = on.measure(engine, what, how.seconds);
+        const auto found = on.measure(engine, what, how.seconds, how.order);
         all_right = all_right && found.wrong_bytes == 0;
         print(found);
         report["cases"].push_back(to_json(found));

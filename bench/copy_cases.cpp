@@ -175,7 +175,8 @@ std::unique_ptr<bench_machine::host_memory> bench_machine::memory_for(const case
   return made;
 }
 
-measured bench_machine::measure(copy_engine& engine, const case_of& what, double seconds) {
+measured bench_machine::measure(copy_engine& engine, const case_of& what, double seconds,
+                                turn_order order) {
   const bool up = what.way == direction::host_to_device;
   const auto memory = memory_for(what, engine);
   const bytes_t pinned_bytes = std::min(what.bytes, pinned_bytes_);
@@ -193,28 +194,46 @@ measured bench_machine::measure(copy_engine& engine, const case_of& what, double
     memory->take_back(host);
     return took;
   };
-  const auto begin = steady::now();
-  const auto enough = [&] {
-    const double passed = std::chrono::duration<double>(steady::now() - begin).count();
-    return samples[0].size() >= most_copies ||
-           (samples[0].size() > least_copies && passed > 3 * seconds);
-  };
-  while (!enough()) {
+  const auto by_engine = [&] {
     samples[0].push_back(on_memory([&](std::byte* dst, const std::byte* src) {
       found.last = engine.copy_and_wait(dst, src, what.bytes);
       gpu_->synchronize_stream(runtime::default_stream).value();
     }));
+  };
+  const auto by_runtime = [&] {
     samples[1].push_back(on_memory([&](std::byte* dst, const std::byte* src) {
       gpu_->copy(dst, src, what.bytes).value();
       // The runtime's call may return while the last DMA to the device runs.
       gpu_->synchronize_stream(runtime::default_stream).value();
     }));
+  };
+  const auto by_pinned = [&] {
     const double pinned = seconds_of([&] {
       auto* const dst = up ? device_ : pinned_;
       gpu_->copy(dst, up ? pinned_ : device_, pinned_bytes).value();
     });
     samples[2].push_back(pinned * static_cast<double>(what.bytes) /
                          static_cast<double>(pinned_bytes));
+  };
+  const auto repeat = [&](const std::vector<double>& counted, double limit, const auto& turn) {
+    const auto begin = steady::now();
+    const auto passed = [&] {
+      return std::chrono::duration<double>(steady::now() - begin).count();
+    };
+    while (counted.size() < most_copies && (counted.size() <= least_copies || passed() <= limit)) {
+      turn();
+    }
+  };
+  if (order == turn_order::alternating) {
+    repeat(samples[0], 3 * seconds, [&] {
+      by_engine();
+      by_runtime();
+      by_pinned();
+    });
+  } else {
+    repeat(samples[0], seconds, by_engine);
+    repeat(samples[1], seconds, by_runtime);
+    repeat(samples[2], seconds, by_pinned);
   }
   for (auto& one : samples) {
     one.erase(one.begin());  // warm-up

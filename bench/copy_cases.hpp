@@ -8,6 +8,10 @@
 // for each copy, outside the timing. After each case the engine copies once more, into a
 // destination that held something else, and every byte is compared: by a kernel on the device, by
 // threads on the host.
+//
+// In the order `apart` the three do not alternate: each repeats its copy with nothing in between,
+// so that the engine's threads are awake and the caches hold what fits. It tells what alternating
+// costs.
 #pragma once
 
 #include <cstddef>
@@ -40,6 +44,8 @@ struct case_of {
   direction way = direction::host_to_device;
   host_kind kind = host_kind::resident;
 };
+
+enum class turn_order : std::uint8_t { alternating, apart };
 
 struct timed {
   statistics::summary seconds{};
@@ -75,7 +81,8 @@ public:
   [[nodiscard]] std::byte* host() const { return host_; }
 
   // `seconds`: how long each of the three may take in all; at least five copies each.
-  [[nodiscard]] measured measure(copy_engine& engine, const case_of& what, double seconds);
+  [[nodiscard]] measured measure(copy_engine& engine, const case_of& what, double seconds,
+                                 turn_order order = turn_order::alternating);
 
 private:
   struct host_memory;

@@ -66,7 +66,12 @@ std::string without_host_copies(const workload& work) {
 std::string all_is_well(const workload& work) {
   const auto host_copies = select(work, [](const copy&) { return true; });
   if (host_copies.empty()) {
-    return without_host_copies(work);
+    const auto untimed = select_with_untimed(work, [](const copy&) { return true; }).size();
+    return untimed == 0 ? without_host_copies(work)
+                        : fmt::format(
+                              "{} between host and GPU, of which nobody has measured how "
+                              "long they take: nothing can be said of what they cost.",
+                              copies_of(untimed));
   }
   const auto total = sum_of(work, host_copies);
   const auto share = work.share_of_span(total.wall_ns);

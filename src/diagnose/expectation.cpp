@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "diagnose/expectation.hpp"
 
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -43,7 +44,7 @@ expectation::expectation(const trace::trace& events, const machine::machine_prof
   take_from_pinned_copies(events);
 }
 
-void expectation::take_from(const machine::machine_profile& profile) {
+void expectation::take_from(machine::machine_profile profile) {
   for (const auto way : directions) {
     for (const auto end : ends) {
       const auto kind = end == host_end::pinned ? memory_kind::pinned : memory_kind::pageable;
@@ -52,6 +53,7 @@ void expectation::take_from(const machine::machine_profile& profile) {
       }
     }
   }
+  profile_ = std::move(profile);
 }
 
 void expectation::take_from_pinned_copies(const trace::trace& events) {
@@ -62,6 +64,10 @@ void expectation::take_from_pinned_copies(const trace::trace& events) {
       continue;
     }
     const auto& details = *events.details(index);
+    // The time of a call has more in it than the copy.
+    if (details.time != trace::timing::device || events.status(index) != 0) {
+      continue;
+    }
     if (details.bytes.value_or(0) >= rate_bound_bytes && is_page_locked(details.host_kind())) {
       rates[slot(details.direction, host_end::pinned)].push_back(
           gb_per_s(*details.bytes, std::chrono::nanoseconds(events.duration(index))));

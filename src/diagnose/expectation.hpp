@@ -35,6 +35,11 @@ public:
   // "the NVIDIA H200's figures", "the pinned copies of this trace", "nothing known of this
   // machine".
   [[nodiscard]] const std::string& basis() const noexcept { return basis_; }
+  // What is known of the machine beyond that; null where the trace's own copies are the basis, or
+  // nothing is.
+  [[nodiscard]] const machine::machine_profile* profile() const noexcept {
+    return profile_ ? &*profile_ : nullptr;
+  }
 
 private:
   struct answer {
@@ -42,11 +47,12 @@ private:
     provenance known;
   };
   [[nodiscard]] const std::optional<answer>& at(direction way, host_end end) const noexcept;
-  void take_from(const machine::machine_profile& profile);
+  void take_from(machine::machine_profile profile);
   void take_from_pinned_copies(const trace::trace& events);
 
   std::array<std::optional<answer>, 4> answers_;  // by direction and host end
   std::string basis_;
+  std::optional<machine::machine_profile> profile_;
 };
 
 }  // namespace berth::diagnose

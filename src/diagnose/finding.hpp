@@ -31,12 +31,15 @@ struct measure {
   provenance known = provenance::measured;
 };
 
-// Copies of one place in the program, together.
+enum class counted : std::uint8_t { copies, calls };
+
+// Copies, or other calls, of one place in the program, together.
 struct place {
   std::string where;  // "aten::to at train.py(12): step"
-  std::uint64_t copies;
-  std::optional<bytes_t> bytes;  // unknown if any copy's is
+  std::uint64_t count;
+  std::optional<bytes_t> bytes;  // unknown if that of any is
   std::int64_t time_ns;
+  counted what = counted::copies;
 };
 
 enum class bound : std::uint8_t { about, at_most };
@@ -62,7 +65,7 @@ struct finding {
   std::string headline;  // one sentence with figures
   std::vector<measure> evidence;
   std::vector<place> places;               // by falling time
-  std::int64_t lost_ns;                    // what the copies take beyond what they should
+  std::int64_t lost_ns;                    // what the copies or calls take beyond what they should
   std::optional<diagnose::saving> saving;  // nothing: cannot be computed from what is known
   std::vector<std::string> fix;            // one or two lines in the program's own terms
   std::vector<gain> gains;

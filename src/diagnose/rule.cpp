@@ -18,6 +18,19 @@ constexpr std::array all{
     rule{"no-overlap", "Copies and kernels take turns", find_no_overlap},
     rule{"slow-pinned-copies", "Pinned copies below the link's rate", find_slow_pinned_copies},
     rule{"one-off-copies", "Uploads that happen once", find_one_off_copies},
+    rule{"file-mapped-copies", "Copies from or to a mapped file", find_file_mapped_copies},
+    rule{"repeated-copies", "Unchanged data is copied again", find_repeated_copies},
+    rule{"fill-bound-staging", "Staging that is bound by its filling", find_fill_bound_staging},
+    rule{"allocation-in-a-loop", "Memory is allocated or pinned over and over",
+         find_allocation_in_a_loop},
+    rule{"remote-numa", "Pinned memory on another NUMA node than the GPU", find_remote_numa},
+    rule{"kernel-copies", "Copies that take compute units from kernels", find_kernel_copies},
+    rule{"managed-without-migration", "Managed memory that does not migrate",
+         find_managed_without_migration},
+    rule{"host-memory-in-kernels", "Kernels that may read host memory in place",
+         find_host_memory_in_kernels},
+    rule{"wrong-free", "Memory is freed by the wrong call", find_wrong_free},
+    rule{"failed-calls", "GPU calls that failed", find_failed_calls},
 };
 
 }  // namespace

@@ -33,5 +33,17 @@ void find_waiting(const workload& work, std::vector<finding>& findings);
 void find_tiny_copies(const workload& work, std::vector<finding>& findings);
 void find_no_overlap(const workload& work, std::vector<finding>& findings);
 void find_slow_pinned_copies(const workload& work, std::vector<finding>& findings);
+// These need what only a recording of berth has: addresses, pages, contents, calls about memory.
+// They are silent where it is missing.
+void find_file_mapped_copies(const workload& work, std::vector<finding>& findings);
+void find_repeated_copies(const workload& work, std::vector<finding>& findings);
+void find_fill_bound_staging(const workload& work, std::vector<finding>& findings);
+void find_allocation_in_a_loop(const workload& work, std::vector<finding>& findings);
+void find_remote_numa(const workload& work, std::vector<finding>& findings);
+void find_kernel_copies(const workload& work, std::vector<finding>& findings);
+void find_managed_without_migration(const workload& work, std::vector<finding>& findings);
+void find_host_memory_in_kernels(const workload& work, std::vector<finding>& findings);
+void find_wrong_free(const workload& work, std::vector<finding>& findings);
+void find_failed_calls(const workload& work, std::vector<finding>& findings);
 
 }  // namespace berth::diagnose

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <iterator>
 #include <limits>
 #include <string_view>
@@ -341,6 +342,62 @@ void workload::find_queued() {
       }
     }
   }
+  if (totals_.kernels == 0) {
+    find_blocked();
+  }
+}
+
+// Where kernels have no times, it is unknown for how long a blocking call waited for those that its
+// thread, or another, had launched. Such a copy is taken to work for as long as its memory
+// explains, and to have waited for the rest.
+void workload::find_blocked() {
+  const auto& events = *events_;
+  std::vector<std::int64_t> launches;
+  std::map<std::uint32_t, std::vector<std::int64_t>> settled;  // by thread: when it had waited
+  for (row index = 0; index < events.size(); ++index) {
+    if (events.kind(index) == event_kind::launch_call) {
+      launches.push_back(events.begin(index));
+    } else if (events.kind(index) == event_kind::synchronisation) {
+      settled[events.thread_of(index).value_or(no_row)].push_back(events.end(index));
+    }
+  }
+  if (launches.empty()) {
+    return;
+  }
+  for (const auto& which : copies_) {
+    if (which.details->time == trace::timing::call && which.call != no_row) {
+      settled[events.thread_of(which.call).value_or(no_row)].push_back(which.end);
+    }
+  }
+  std::sort(launches.begin(), launches.end());
+  for (auto& [thread, times] : settled) {
+    std::sort(times.begin(), times.end());
+  }
+  for (auto& which : copies_) {
+    if (which.details->time != trace::timing::call || which.call == no_row) {
+      continue;
+    }
+    const auto& times = settled[events.thread_of(which.call).value_or(no_row)];
+    const auto last = std::upper_bound(times.begin(), times.end(), which.begin);
+    const auto since =
+        last != times.begin() ? *std::prev(last) : std::numeric_limits<std::int64_t>::min();
+    const auto launch = std::lower_bound(launches.begin(), launches.end(), since);
+    if (launch != launches.end() && *launch < which.begin) {
+      which.queued_ns = which.duration() - own_time(which);
+    }
+  }
+}
+
+// Of its duration as much as is expected of such a copy; nothing where nothing is expected.
+std::int64_t workload::own_time(const copy& which) const {
+  const auto& details = *which.details;
+  const auto end =
+      which.host_kind() == memory_kind::pageable ? host_end::pageable : host_end::pinned;
+  const auto expected =
+      details.bytes ? expected_.time_ns(details.direction, end, *details.bytes) : std::nullopt;
+  return expected && *expected < static_cast<double>(which.duration())
+             ? std::llround(*expected)
+             : (expected ? which.duration() : 0);
 }
 
 void workload::sum_up() {

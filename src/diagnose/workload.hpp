@@ -33,7 +33,9 @@ struct copy {
   // The outermost operator and the innermost function of the program around the call.
   trace::row framework_operator = trace::no_row;
   trace::name_id function = 0;
-  // Part of [begin, end) in which the copy cannot have run: kernels of its own stream did.
+  // Part of [begin, end) in which the copy cannot have run: kernels of its own stream did. Where
+  // kernels have no times, what a blocking call took beyond what its memory explains, if it may
+  // have waited for kernels.
   std::int64_t queued_ns = 0;
 
   [[nodiscard]] constexpr std::int64_t duration() const noexcept { return end - begin; }
@@ -116,6 +118,8 @@ private:
   void find_places();
   void find_sites();
   void find_queued();
+  void find_blocked();
+  [[nodiscard]] std::int64_t own_time(const copy& which) const;
   void sum_up();
   void count_copy(const copy& which, copy_group& group);
   [[nodiscard]] interval span_of_all() const;

@@ -90,7 +90,7 @@ json finding_json(const diagnose::finding& shown) {
   json places = json::array();
   for (const auto& place : shown.places) {
     places.push_back({{"where", place.where},
-                      {"copies", place.copies},
+                      {place.what == diagnose::counted::copies ? "copies" : "calls", place.count},
                       {"bytes", place.bytes ? json(*place.bytes) : json()},
                       {"us", us(place.time_ns)}});
   }

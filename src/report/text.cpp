@@ -180,6 +180,13 @@ void put_totals(page& out, const diagnose::totals& totals) {
   put_copies(out, totals);
 }
 
+std::string_view noun_of(const diagnose::place& where) {
+  if (where.what == diagnose::counted::calls) {
+    return where.count == 1 ? "call" : "calls";
+  }
+  return where.count == 1 ? "copy" : "copies";
+}
+
 void put_finding(page& out, const finding& shown) {
   constexpr std::size_t label = 10;
   constexpr std::size_t indent = 2;
@@ -204,8 +211,7 @@ void put_finding(page& out, const finding& shown) {
   for (std::size_t index = 0; index < shown.places.size(); ++index) {
     const auto& place = shown.places[index];
     put(index == 0 ? "where" : "",
-        fmt::format("{}: {} {}, {}, {}", text::printable(place.where), place.copies,
-                    place.copies == 1 ? "copy" : "copies",
+        fmt::format("{}: {} {}, {}, {}", text::printable(place.where), place.count, noun_of(place),
                     place.bytes ? format_bytes(*place.bytes) : "bytes unknown",
                     duration(place.time_ns)));
   }

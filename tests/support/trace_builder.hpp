@@ -4,7 +4,8 @@
 //   trace_builder().h2d(0ms, 5ms, 50 * mb).called(0ms, 5ms, "cudaMemcpy").kernel(5ms, 10ms)
 //
 // Device activities go to the device and stream of the last `on`, host events to the thread of the
-// last `on_thread`. `called` and `host_address` are about the device activity that was added last.
+// last `on_thread`. `called`, `host_address` and the like are about the device activity that was
+// added last; `failed` is about the call.
 #pragma once
 
 #include <chrono>
@@ -38,6 +39,15 @@ public:
 
   trace_builder& pytorch() {
     events_.about.framework = "PyTorch";
+    return *this;
+  }
+  trace_builder& framework(std::string name) {
+    events_.about.framework = std::move(name);
+    return *this;
+  }
+  // What berth's recorder says: "environment.HSA_XNACK".
+  trace_builder& fact(std::string key, std::string value) {
+    events_.about.facts.insert_or_assign(std::move(key), std::move(value));
     return *this;
   }
   trace_builder& api(trace::gpu_api which) {
@@ -90,6 +100,29 @@ public:
                                                     : details.source_address) = address;
     return *this;
   }
+  // Where the other end does.
+  trace_builder& device_address(std::uint64_t address) {
+    auto& details = *activities_.back().details;
+    (details.direction == direction::device_to_host ? details.source_address
+                                                    : details.destination_address) = address;
+    return *this;
+  }
+  trace_builder& content(std::uint64_t hash) {
+    activities_.back().details->content = hash;
+    return *this;
+  }
+  trace_builder& pages(trace::host_pages pages) {
+    activities_.back().details->pages = pages;
+    return *this;
+  }
+  trace_builder& host_node(std::int32_t node) {
+    activities_.back().details->host_node = node;
+    return *this;
+  }
+  trace_builder& by(engine carrier) {
+    activities_.back().details->engine = carrier;
+    return *this;
+  }
   // Where the time of the last copy or fill comes from.
   trace_builder& timed_by(trace::timing how) {
     activities_.back().details->time = how;
@@ -132,6 +165,49 @@ public:
     return *this;
   }
 
+  trace_builder& allocated(nanoseconds at, nanoseconds duration, std::string_view name,
+                           std::uint64_t address, bytes_or_unknown bytes,
+                           std::optional<std::uint64_t> flags = {}) {
+    trace::transfer details;
+    details.bytes = bytes;
+    details.flags = flags;
+    details.destination_address = address;
+    return memory_call(trace::event_kind::allocation, at, duration, name, details);
+  }
+  // `found`: what the memory really is.
+  trace_builder& freed(nanoseconds at, nanoseconds duration, std::string_view name,
+                       std::uint64_t address, memory_kind found = memory_kind::unknown) {
+    trace::transfer details;
+    details.destination_address = address;
+    details.destination_kind = found;
+    return memory_call(trace::event_kind::free, at, duration, name, details);
+  }
+  // Any other call about memory: hipHostRegister, hipMemPrefetchAsync, hipHostGetDevicePointer.
+  trace_builder& called_about(nanoseconds at, nanoseconds duration, std::string_view name,
+                              std::uint64_t address, bytes_or_unknown bytes = {}) {
+    trace::transfer details;
+    details.bytes = bytes;
+    details.destination_address = address;
+    return memory_call(trace::event_kind::other_call, at, duration, name, details);
+  }
+  trace_builder& migration(nanoseconds at, nanoseconds duration) {
+    return device_activity(trace::event_kind::migration, at, duration, trace::transfer{});
+  }
+  // The last call.
+  trace_builder& failed(std::int32_t status) {
+    calls_.back().status = status;
+    return *this;
+  }
+  // Where in the program the last call stands, innermost first.
+  trace_builder& at_frames(const std::vector<std::string>& frames) {
+    std::vector<trace::name_id> ids;
+    for (const auto& frame : frames) {
+      ids.push_back(events_.intern(frame));
+    }
+    calls_.back().call_site = events_.intern_call_site(std::move(ids));
+    return *this;
+  }
+
   // Gives the trace away.
   [[nodiscard]] trace::trace build() {
     for (auto& [event, details] : activities_) {
@@ -152,6 +228,12 @@ private:
     std::optional<trace::transfer> details;
   };
 
+  trace_builder& memory_call(trace::event_kind kind, nanoseconds at, nanoseconds duration,
+                             std::string_view name, const trace::transfer& details) {
+    calls_.push_back(host(kind, at, duration, name));
+    calls_.back().transfer = events_.add_transfer(details);
+    return *this;
+  }
   trace_builder& device_activity(trace::event_kind kind, nanoseconds at, nanoseconds duration,
                                  std::optional<trace::transfer> details) {
     trace::new_event made;

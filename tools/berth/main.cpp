@@ -35,8 +35,8 @@ constexpr auto footer =
 struct verbs {
   berth::cli::analyze_options analyze;
   berth::cli::emulate_options emulate;
-  berth::cli::env_options env;
   berth::cli::export_options exported;
+  berth::cli::env_options env;
   berth::cli::run_options run;
   std::string emulated_model;  // of run
   std::optional<std::uint32_t> emulated_gpus;
@@ -105,6 +105,22 @@ CLI::App* add_emulate(CLI::App& app, verbs& parsed) {
                            "Exit status: the program's own; 2 and 3 as below where it did not "
                            "start.\n") +
                footer);
+  return verb;
+}
+
+CLI::App* add_export(CLI::App& app, verbs& parsed) {
+  auto* const verb =
+      app.add_subcommand("export", "Write a trace in a form that other programs open");
+  verb->add_option("FILE", parsed.exported.file, "A trace, as berth analyze reads it")->required();
+  verb->add_flag("--chrome", parsed.chrome,
+                 "As Chrome Trace Event JSON: Perfetto (ui.perfetto.dev) opens it")
+      ->required();
+  verb->add_option("-o,--output", parsed.exported.output,
+                   "Write to FILE instead of standard output")
+      ->type_name("FILE");
+  verb->footer(
+      std::string("Example:\n  berth export recording.berth --chrome -o recording.json\n\n") +
+      footer);
   return verb;
 }
 
@@ -237,22 +253,6 @@ void complete_run(verbs& parsed, std::vector<std::string> rest, std::vector<std:
   }
 }
 
-CLI::App* add_export(CLI::App& app, verbs& parsed) {
-  auto* const verb =
-      app.add_subcommand("export", "Write a trace in a form that other programs open");
-  verb->add_option("FILE", parsed.exported.file, "A trace, as berth analyze reads it")->required();
-  verb->add_flag("--chrome", parsed.chrome,
-                 "As Chrome Trace Event JSON: Perfetto (ui.perfetto.dev) opens it")
-      ->required();
-  verb->add_option("-o,--output", parsed.exported.output,
-                   "Write to FILE instead of standard output")
-      ->type_name("FILE");
-  verb->footer(
-      std::string("Example:\n  berth export recording.berth --chrome -o recording.json\n\n") +
-      footer);
-  return verb;
-}
-
 CLI::App* add_version(CLI::App& app, verbs& parsed) {
   auto* const verb = app.add_subcommand(
       "version", "Print the version, the GPU runtimes of this machine, and which one is used");
@@ -287,9 +287,9 @@ int run(int argc, char** argv) {
   verbs parsed;
   const auto* const analyze = add_analyze(app, parsed);
   const auto* const emulate = add_emulate(app, parsed);
+  const auto* const exported = add_export(app, parsed);
   const auto* const run = add_run(app, parsed);
   const auto* const env = add_env(app, parsed);
-  const auto* const exported = add_export(app, parsed);
   const auto* const version = add_version(app, parsed);
   try {
     std::vector<std::string> words(argv + 1, argv + argc);
@@ -315,6 +315,9 @@ int run(int argc, char** argv) {
         parsed.list ? berth::cli::emulate_action::list_models : berth::cli::emulate_action::run;
     return run_emulate(parsed.emulate, io);
   }
+  if (exported->parsed()) {
+    return static_cast<int>(run_export(parsed.exported, io));
+  }
   if (run->parsed()) {
     return run_run(parsed.run, io);
   }
@@ -322,9 +325,6 @@ int run(int argc, char** argv) {
     complete_recording(parsed.env.recording, parsed);
     parsed.env.form = form_of(parsed);
     return static_cast<int>(run_env(parsed.env, io));
-  }
-  if (exported->parsed()) {
-    return static_cast<int>(run_export(parsed.exported, io));
   }
   if (version->parsed()) {
     return static_cast<int>(run_version({.format = parsed.chosen_format()}, io));

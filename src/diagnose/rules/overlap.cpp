@@ -10,6 +10,7 @@
 
 #include "core/interval.hpp"
 #include "diagnose/rule.hpp"
+#include "diagnose/rules/memory_calls.hpp"
 #include "diagnose/rules/selection.hpp"
 
 namespace berth::diagnose {
@@ -162,8 +163,10 @@ void find_no_overlap(const workload& work, std::vector<finding>& findings) {
 }
 
 void find_slow_pinned_copies(const workload& work, std::vector<finding>& findings) {
-  auto slow = select(
-      work, [](const copy& which) { return is_page_locked(which.host_kind()) && !is_tiny(which); });
+  // Those from another NUMA node are known to be slow for that.
+  auto slow = select(work, [&](const copy& which) {
+    return is_page_locked(which.host_kind()) && !is_tiny(which) && !is_remote(work, which);
+  });
   std::erase_if(slow, [&](std::uint32_t index) {
     const auto& which = work.copies()[index];
     const auto bytes = which.details->bytes.value_or(0);

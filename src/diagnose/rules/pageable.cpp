@@ -16,6 +16,8 @@ namespace {
 constexpr double fresh_ratio = 0.4;
 constexpr bytes_t fresh_bytes = mib;
 
+using trace::host_pages;
+
 constexpr wording keep_destination{
     .pytorch =
         "x.cpu() allocates a new tensor each time: keep one destination and copy_() into "
@@ -48,10 +50,73 @@ void add_saving(const workload& work, const selection& chosen, const sums& total
   result.gains = std::move(found.each);
 }
 
+// Downloads into pages that are known to be fresh, or, where the trace does not say what they were,
+// into pages that must be from the rate alone.
+selection fresh_downloads(const workload& work, host_pages known_as) {
+  return select(work, [&](const copy& which) {
+    const auto& details = *which.details;
+    if (which.host_kind() != memory_kind::pageable || details.pages != known_as ||
+        details.direction != direction::device_to_host || details.bytes.value_or(0) < fresh_bytes) {
+      return false;
+    }
+    const auto expected =
+        work.expected().time_ns(details.direction, host_end::pageable, *details.bytes);
+    return known_as == host_pages::fresh ||
+           (expected && *expected < fresh_ratio * static_cast<double>(which.working_ns()));
+  });
+}
+
+std::string fresh_sentence(const workload& work, const sums& total, host_pages known_as) {
+  const auto rate = work.expected().rate(direction::device_to_host, host_end::pageable);
+  const auto reached = total.working_rate();
+  const auto about = rate ? fmt::format(" where pageable memory gives about {}", format_rate(*rate))
+                          : std::string();
+  return fmt::format(
+      "{} {} {} {}{}: the destination's pages {}.", total.count,
+      total.count == 1 ? "download" : "downloads", total.count == 1 ? "reaches" : "reach",
+      format_rate(reached.value_or(0)), about,
+      known_as == host_pages::fresh ? "were never touched before, as the recorder saw"
+                                    : "are probably fresh (never touched before)");
+}
+
+void find_fresh_by(const workload& work, host_pages known_as, std::vector<finding>& findings) {
+  const auto way = direction::device_to_host;
+  const auto slow = fresh_downloads(work, known_as);
+  const auto total = sum_of(work, slow);
+  auto found = gains_against(work, slow, host_end::pageable);
+  const bool enough = found.known > 0 ? work.share_of_span(found.total_ns) >= small_share
+                                      : work.share_of_span(total.wall_ns) >= material_share;
+  if (slow.empty() || !enough) {
+    return;
+  }
+  finding result{.rule = "fresh-pages",
+                 .severity = severity::advice,
+                 .headline = fresh_sentence(work, total, known_as),
+                 .evidence = evidence_of(total),
+                 .places = places_of(work, slow),
+                 .lost_ns = found.total_ns,
+                 .saving = std::nullopt,
+                 .fix = {in_terms_of(work, keep_destination)},
+                 .gains = {}};
+  if (found.known > 0) {
+    const auto rate = work.expected().rate(way, host_end::pageable).value_or(0);
+    result.evidence.push_back(
+        {"pageable rate", rate, unit::gb_per_s, work.expected().known(way, host_end::pageable)});
+    const auto* const doubt =
+        known_as == host_pages::fresh ? "" : "a suspicion, from the rate alone; ";
+    result.saving = saving{found.total_ns, bound::about, provenance::modelled,
+                           doubt + basis_of(work, way, host_end::pageable)};
+    result.gains = std::move(found.each);
+  }
+  findings.push_back(std::move(result));
+}
+
 }  // namespace
 
 void find_pageable_copies(const workload& work, std::vector<finding>& findings) {
-  const auto chosen = lasting_copies(work, is_pageable);
+  auto chosen = lasting_copies(work, is_pageable);
+  // These have a rule of their own: pinning is not their fix.
+  std::erase_if(chosen, [&](std::uint32_t index) { return is_of_file(work.copies()[index]); });
   const auto total = sum_of(work, chosen);
   auto found = gains_against(work, chosen, host_end::pinned);
   const auto ratio = ratio_to_kernels(work, total);
@@ -82,39 +147,8 @@ void find_pageable_copies(const workload& work, std::vector<finding>& findings) 
 }
 
 void find_fresh_pages(const workload& work, std::vector<finding>& findings) {
-  const auto way = direction::device_to_host;
-  const auto slow = select(work, [&](const copy& which) {
-    if (which.host_kind() != memory_kind::pageable || which.details->direction != way ||
-        which.details->bytes.value_or(0) < fresh_bytes) {
-      return false;
-    }
-    const auto expected = work.expected().time_ns(way, host_end::pageable, *which.details->bytes);
-    return expected && *expected < fresh_ratio * static_cast<double>(which.working_ns());
-  });
-  auto found = gains_against(work, slow, host_end::pageable);
-  if (slow.empty() || work.share_of_span(found.total_ns) < small_share) {
-    return;
-  }
-  const auto total = sum_of(work, slow);
-  const auto rate = work.expected().rate(way, host_end::pageable).value_or(0);
-  auto evidence = evidence_of(total);
-  evidence.push_back(
-      {"pageable rate", rate, unit::gb_per_s, work.expected().known(way, host_end::pageable)});
-  findings.push_back(
-      {.rule = "fresh-pages",
-       .severity = severity::advice,
-       .headline = fmt::format("{} downloads reach {} where pageable memory gives about {}: the "
-                               "destination's pages are probably fresh (never touched before).",
-                               total.count, format_rate(total.working_rate().value_or(0)),
-                               format_rate(rate)),
-       .evidence = std::move(evidence),
-       .places = places_of(work, slow),
-       .lost_ns = found.total_ns,
-       .saving = saving{found.total_ns, bound::about, provenance::modelled,
-                        fmt::format("a suspicion, from the rate alone; {}",
-                                    basis_of(work, way, host_end::pageable))},
-       .fix = {in_terms_of(work, keep_destination)},
-       .gains = std::move(found.each)});
+  find_fresh_by(work, host_pages::fresh, findings);
+  find_fresh_by(work, host_pages::unknown, findings);
 }
 
 void find_one_off_copies(const workload& work, std::vector<finding>& findings) {

@@ -40,8 +40,9 @@ std::optional<std::uint64_t> host_address(const copy& which) {
 
 std::map<buffer_key, selection> by_buffer(const workload& work, identity how) {
   std::map<buffer_key, selection> buffers;
-  const auto chosen =
-      select(work, [](const copy& which) { return which.details->bytes && !is_tiny(which); });
+  const auto chosen = select_with_untimed(work, [&](const copy& which) {
+    return which.details->bytes && !is_tiny(which) && (how == identity::address || is_timed(which));
+  });
   for (const auto index : chosen) {
     const auto& which = work.copies()[index];
     const auto address = host_address(which);
@@ -55,15 +56,16 @@ std::map<buffer_key, selection> by_buffer(const workload& work, identity how) {
 }
 
 // Upload, kernels, download, and an upload that begins when the download has ended.
-bool is_round_trip(const workload& work, const copy& before, const copy& down, const copy& after) {
+bool is_round_trip(const kernel_order& kernels, const copy& before, const copy& down,
+                   const copy& after) {
   return before.details->direction == direction::host_to_device &&
          down.details->direction == direction::device_to_host &&
          after.details->direction == direction::host_to_device && before.end <= down.begin &&
-         down.end <= after.begin &&
-         work.kernels_of(down.device).covered({before.end, down.begin}) > 0;
+         down.end <= after.begin && kernels.any_between(down.device, {before.end, down.begin});
 }
 
-round_trips trips_of(const workload& work, const selection& buffer, identity how) {
+round_trips trips_of(const workload& work, const kernel_order& kernels, const selection& buffer,
+                     identity how) {
   round_trips found;
   for (std::size_t at = 1; at + 1 < buffer.size(); ++at) {
     const auto copies = work.copies();
@@ -72,7 +74,7 @@ round_trips trips_of(const workload& work, const selection& buffer, identity how
     const auto& after = copies[buffer[at + 1]];
     // Equal sizes on several streams are buffers that work in turns: a pipeline.
     const bool one_stream = before.stream == down.stream && down.stream == after.stream;
-    if ((how == identity::address || one_stream) && is_round_trip(work, before, down, after)) {
+    if ((how == identity::address || one_stream) && is_round_trip(kernels, before, down, after)) {
       found.copies.push_back(buffer[at]);
       found.copies.push_back(buffer[at + 1]);
       ++found.count;
@@ -84,8 +86,9 @@ round_trips trips_of(const workload& work, const selection& buffer, identity how
 // Of all buffers that make enough trips, each copy once.
 round_trips all_trips(const workload& work, identity how) {
   round_trips all;
+  const kernel_order kernels(work);
   for (const auto& [key, buffer] : by_buffer(work, how)) {
-    const auto found = trips_of(work, buffer, how);
+    const auto found = trips_of(work, kernels, buffer, how);
     if (found.count >= fewest_trips) {
       all.count += found.count;
       all.copies.insert(all.copies.end(), found.copies.begin(), found.copies.end());
@@ -107,11 +110,42 @@ constexpr wording stay{
         "Keep the buffer on the GPU and do the host's part in a kernel; where the host must see "
         "it, copy it once at the end, not every step."};
 
+// Nobody has timed the copies: what can be said is how often they go, and how much.
+void add_untimed(const workload& work, const round_trips& all, std::vector<finding>& findings) {
+  const auto total = sum_of(work, all.copies);
+  const auto copied = sum_of(work, select_with_untimed(work, [](const copy&) { return true; }));
+  const auto share = static_cast<double>(total.bytes) / static_cast<double>(copied.bytes);
+  if (share < fault_share) {
+    return;
+  }
+  auto evidence = evidence_of(total);
+  evidence.insert(evidence.begin(), {"round trips", static_cast<double>(all.count), unit::count});
+  evidence.push_back({"share of all bytes", share, unit::share});
+  findings.push_back(
+      {.rule = "ping-pong",
+       .severity = severity::advice,
+       .headline = fmt::format("The same data goes to and fro: {} round trips move {}, {} of all "
+                               "bytes (same host addresses; the time of the copies is unknown).",
+                               all.count, format_bytes(total.bytes), percent(share)),
+       .evidence = std::move(evidence),
+       .places = places_of(work, all.copies),
+       .lost_ns = 0,
+       .saving = std::nullopt,
+       .fix = {in_terms_of(work, stay)},
+       .gains = {}});
+}
+
 void find_by(const workload& work, identity how, std::vector<finding>& findings) {
   const auto all = all_trips(work, how);
   const auto total = sum_of(work, all.copies);
   const auto share = work.share_of_span(total.wall_ns);
-  if (all.copies.empty() || share < material_share) {
+  if (all.copies.empty()) {
+    return;
+  }
+  if (share < material_share) {
+    if (total.untimed * 2 > total.count) {
+      add_untimed(work, all, findings);
+    }
     return;
   }
   auto found = gains_without(work, all.copies);

@@ -29,11 +29,30 @@ bool is_tiny(const copy& which) noexcept {
   return which.details->bytes && *which.details->bytes <= tiny_bytes;
 }
 
+bool is_host_copy(const copy& which) noexcept {
+  return which.details->direction == direction::host_to_device ||
+         which.details->direction == direction::device_to_host;
+}
+
+bool is_timed(const copy& which) noexcept {
+  return which.details->time != trace::timing::unknown;
+}
+
+bool is_of_file(const copy& which) noexcept {
+  return which.details->pages == trace::host_pages::of_file;
+}
+
+bool has_failed(const workload& work, const copy& which) noexcept {
+  const auto& events = work.events();
+  return events.status(which.event) != 0 ||
+         (which.call != trace::no_row && events.status(which.call) != 0);
+}
+
 std::optional<double> sums::working_rate() const noexcept {
-  if (without_bytes == count || working_with_bytes_ns <= 0) {
+  if (without_bytes == count || rated_working_ns <= 0) {
     return std::nullopt;
   }
-  return gb_per_s(bytes, std::chrono::nanoseconds(working_with_bytes_ns));
+  return gb_per_s(rated_bytes, std::chrono::nanoseconds(rated_working_ns));
 }
 
 sums sum_of(const workload& work, const selection& chosen) {
@@ -46,9 +65,17 @@ sums sum_of(const workload& work, const selection& chosen) {
     total.working_ns += which.working_ns();
     if (which.details->bytes) {
       total.bytes += *which.details->bytes;
-      total.working_with_bytes_ns += which.working_ns();
     } else {
       ++total.without_bytes;
+    }
+    if (!is_timed(which)) {
+      ++total.untimed;
+      continue;
+    }
+    total.timed_by_device += which.details->time == trace::timing::device ? 1U : 0U;
+    if (which.details->bytes) {
+      total.rated_bytes += *which.details->bytes;
+      total.rated_working_ns += which.working_ns();
     }
     by_device[which.device].push_back(working_interval(which));
   }
@@ -71,7 +98,12 @@ std::vector<measure> evidence_of(const sums& total) {
     evidence.push_back(
         {"copies of unknown bytes", static_cast<double>(total.without_bytes), unit::count});
   }
-  evidence.push_back({"time", static_cast<double>(total.wall_ns), unit::nanoseconds});
+  if (total.untimed > 0) {
+    evidence.push_back({"copies of unknown time", static_cast<double>(total.untimed), unit::count});
+  }
+  if (total.untimed < total.count || total.count == 0) {
+    evidence.push_back({"time", static_cast<double>(total.wall_ns), unit::nanoseconds});
+  }
   if (const auto rate = total.working_rate()) {
     evidence.push_back({"rate reached", *rate, unit::gb_per_s});
   }
@@ -95,7 +127,7 @@ std::vector<place> places_of(const workload& work, const selection& chosen, std:
     const auto& which = work.copies()[index];
     auto& [sum, example] =
         by_key.try_emplace(key_of(work, which), entry{{{}, 0, bytes_t{0}, 0}, index}).first->second;
-    ++sum.copies;
+    ++sum.count;
     sum.time_ns += which.duration();
     if (sum.bytes && which.details->bytes) {
       *sum.bytes += *which.details->bytes;
@@ -163,7 +195,7 @@ gains gains_of(const workload& work, const selection& chosen, Remaining remainin
   std::map<std::uint32_t, device_gains> devices;
   for (const auto index : chosen) {
     const auto& which = work.copies()[index];
-    const std::optional<double> expected = remaining(which);
+    const std::optional<double> expected = is_timed(which) ? remaining(which) : std::nullopt;
     if (!expected) {
       continue;
     }
@@ -183,11 +215,13 @@ gains gains_of(const workload& work, const selection& chosen, Remaining remainin
 
 }  // namespace
 
-gains gains_against(const workload& work, const selection& chosen, host_end end) {
+gains gains_against(const workload& work, const selection& chosen, host_end end, double reached) {
   return gains_of(work, chosen, [&](const copy& which) -> std::optional<double> {
-    return which.details->bytes
-               ? work.expected().time_ns(which.details->direction, end, *which.details->bytes)
-               : std::nullopt;
+    if (!which.details->bytes) {
+      return std::nullopt;
+    }
+    const auto time = work.expected().time_ns(which.details->direction, end, *which.details->bytes);
+    return time ? std::optional(*time / reached) : std::nullopt;
   });
 }
 
@@ -200,6 +234,25 @@ bool at_link_rate(const workload& work, const selection& chosen) {
   const auto working = static_cast<double>(sum_of(work, chosen).working_ns);
   return working > 0 && found.known == chosen.size() &&
          found.expected_ns >= link_rate_ratio * working;
+}
+
+kernel_order::kernel_order(const workload& work) : work_(&work) {
+  const auto& events = work.events();
+  if (work.totals().kernels > 0) {
+    return;
+  }
+  for (trace::row index = 0; index < events.size(); ++index) {
+    if (events.kind(index) == trace::event_kind::launch_call && events.status(index) == 0) {
+      launches_.push_back(events.begin(index));
+    }
+  }
+  std::sort(launches_.begin(), launches_.end());
+}
+
+bool kernel_order::any_between(std::uint32_t device, interval window) const {
+  const auto next = std::lower_bound(launches_.begin(), launches_.end(), window.begin);
+  return (next != launches_.end() && *next < window.end) ||
+         work_->kernels_of(device).covered(window) > 0;
 }
 
 std::int64_t start_of_work(const workload& work, std::uint32_t device) {

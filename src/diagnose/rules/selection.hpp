@@ -33,18 +33,34 @@ inline constexpr double symptom_ratio = 0.5;
 using selection = std::vector<std::uint32_t>;
 
 [[nodiscard]] bool is_tiny(const copy& which) noexcept;
+// Between host and device, whether its time is known or not.
+[[nodiscard]] bool is_host_copy(const copy& which) noexcept;
+// Whether its duration says something: an asynchronous copy that nobody has timed has none.
+[[nodiscard]] bool is_timed(const copy& which) noexcept;
+// Known to have pages of a mapped file at its host end.
+[[nodiscard]] bool is_of_file(const copy& which) noexcept;
+// A copy whose call failed has moved nothing.
+[[nodiscard]] bool has_failed(const workload& work, const copy& which) noexcept;
 
-// Copies between host and device that satisfy `wanted`, in order of time.
+// Copies between host and device that satisfy `wanted`, in order of time; also those whose time is
+// unknown, for rules that go by counts, bytes or addresses.
 template <typename Predicate>
-[[nodiscard]] selection select(const workload& work, Predicate wanted) {
+[[nodiscard]] selection select_with_untimed(const workload& work, Predicate wanted) {
   selection chosen;
   const auto copies = work.copies();
   for (std::uint32_t index = 0; index < copies.size(); ++index) {
-    if (copies[index].between_host_and_device() && wanted(copies[index])) {
+    if (is_host_copy(copies[index]) && !has_failed(work, copies[index]) && wanted(copies[index])) {
       chosen.push_back(index);
     }
   }
   return chosen;
+}
+
+// The same without them, for rules that go by time.
+template <typename Predicate>
+[[nodiscard]] selection select(const workload& work, Predicate wanted) {
+  return select_with_untimed(work,
+                             [&](const copy& which) { return is_timed(which) && wanted(which); });
 }
 
 // When a copy did its own work: without the queueing in front.
@@ -56,15 +72,19 @@ struct sums {
   std::uint64_t count = 0;
   bytes_t bytes = 0;  // of those that know theirs
   std::uint64_t without_bytes = 0;
+  std::uint64_t untimed = 0;          // whose time is unknown
+  std::uint64_t timed_by_device = 0;  // and not by the call
   std::int64_t duration_ns = 0;
   std::int64_t working_ns = 0;
-  std::int64_t working_with_bytes_ns = 0;  // of those that know their bytes
+  // Of those that know their bytes and their time: what a rate is made of.
+  bytes_t rated_bytes = 0;
+  std::int64_t rated_working_ns = 0;
   // Lengths of unions of the working time: side by side counts once, on one device (added over
   // devices) or anywhere.
   std::int64_t busy_ns = 0;
   std::int64_t wall_ns = 0;
 
-  // Of the copies that know their bytes; nothing if none does.
+  // Of the copies that know both; nothing if none does.
   [[nodiscard]] std::optional<double> working_rate() const noexcept;
 };
 [[nodiscard]] sums sum_of(const workload& work, const selection& chosen);
@@ -88,13 +108,29 @@ struct gains {
   double expected_ns = 0;     // of the copies that have an expectation
   std::uint64_t known = 0;    // copies that have one
 };
-// Against the expected time; copies without an expectation gain nothing.
-[[nodiscard]] gains gains_against(const workload& work, const selection& chosen, host_end end);
+// Against the expected time; copies without an expectation gain nothing. `reached`: the share of
+// the expected rate that is to be had.
+[[nodiscard]] gains gains_against(const workload& work, const selection& chosen, host_end end,
+                                  double reached = 1.0);
 // As if the copies were not there at all.
 [[nodiscard]] gains gains_without(const workload& work, const selection& chosen);
 
 // Known expectations for all of them, and met.
 [[nodiscard]] bool at_link_rate(const workload& work, const selection& chosen);
+
+// Whether kernels of the program may have run at some time. Where kernels have times, these tell;
+// in a trace that has none, the calls that asked for them do.
+class kernel_order {
+public:
+  explicit kernel_order(const workload& work);
+  [[nodiscard]] bool any_between(std::uint32_t device, interval window) const;
+  // Neither: how long kernels ran is unknown.
+  [[nodiscard]] bool without_times() const noexcept { return !launches_.empty(); }
+
+private:
+  const workload* work_;
+  std::vector<std::int64_t> launches_;  // sorted; empty where kernels have times
+};
 
 // When the real work of a device begins: the moment by which a fiftieth of its kernel time has
 // passed. What was copied before is initialisation.

@@ -28,7 +28,7 @@ constexpr std::array<std::string_view, 6> copying_operators{
     "aten::to",        "aten::_to_copy", "aten::copy_", "aten::item", "aten::_local_scalar_dense",
     "aten::is_nonzero"};
 
-std::vector<selection> bursts_of(const workload& work) {
+std::vector<selection> bursts_of(const workload& work, const kernel_order& kernels) {
   std::vector<selection> bursts;
   selection current;
   const auto close = [&] {
@@ -37,7 +37,7 @@ std::vector<selection> bursts_of(const workload& work) {
     }
     current.clear();
   };
-  const auto tiny = select(work, [](const copy& which) { return is_tiny(which); });
+  const auto tiny = select_with_untimed(work, [](const copy& which) { return is_tiny(which); });
   for (const auto index : tiny) {
     const auto& next = work.copies()[index];
     if (!current.empty()) {
@@ -45,7 +45,7 @@ std::vector<selection> bursts_of(const workload& work) {
       const bool same = last.device == next.device && last.stream == next.stream &&
                         last.details->direction == next.details->direction &&
                         last.host_kind() == next.host_kind();
-      if (!same || work.kernels_of(next.device).covered({last.end, next.begin}) > 0) {
+      if (!same || kernels.any_between(next.device, {last.end, next.begin})) {
         close();
       }
     }
@@ -107,7 +107,7 @@ struct costs {
 };
 
 // Batched: one such call, the bytes packed by one CPU thread and copied as they are now.
-costs costs_of(const workload& work, const selection& copies) {
+costs costs_of(const workload& work, const kernel_order& kernels, const selection& copies) {
   std::vector<interval> all;
   std::vector<std::int64_t> each;
   bytes_t bytes = 0;
@@ -118,12 +118,16 @@ costs costs_of(const workload& work, const selection& copies) {
     each.push_back(exposed(work, device, std::move(own)));
     bytes += *work.copies()[copies[at]].details->bytes;
   }
+  // Where kernels have no times, the first call may have waited for those before it.
+  const auto first = each.front();
   const auto middle = each.begin() + static_cast<std::ptrdiff_t>(each.size() / 2);
   std::nth_element(each.begin(), middle, each.end());
   const auto packing = static_cast<double>(bytes) / packing_gb_per_s;
   const auto way = work.copies()[copies.front()].details->direction;
   const auto copying = work.expected().time_ns(way, host_end::pageable, bytes).value_or(packing);
-  const auto now = exposed(work, device, std::move(all));
+  const auto waiting =
+      kernels.without_times() ? std::max<std::int64_t>(0, first - *middle) : std::int64_t{0};
+  const auto now = std::max<std::int64_t>(0, exposed(work, device, std::move(all)) - waiting);
   return {now, std::min(now, *middle + static_cast<std::int64_t>(packing + copying))};
 }
 
@@ -141,12 +145,13 @@ constexpr wording batch{
 }  // namespace
 
 void find_tiny_copies(const workload& work, std::vector<finding>& findings) {
-  const auto bursts = bursts_of(work);
+  const kernel_order kernels(work);
+  const auto bursts = bursts_of(work, kernels);
   selection all;
   costs sum;
   std::vector<gain> each;
   for (const auto& copies : bursts) {
-    const auto cost = costs_of(work, copies);
+    const auto cost = costs_of(work, kernels, copies);
     sum.now_ns += cost.now_ns;
     sum.batched_ns += cost.batched_ns;
     all.insert(all.end(), copies.begin(), copies.end());
@@ -162,6 +167,15 @@ void find_tiny_copies(const workload& work, std::vector<finding>& findings) {
   }
   const auto total = sum_of(work, all);
   const auto average = total.bytes / total.count;
+  std::vector<measure> evidence{{"copies", static_cast<double>(total.count), unit::count},
+                                {"bytes", static_cast<double>(total.bytes), unit::bytes},
+                                {"host time", static_cast<double>(sum.now_ns), unit::nanoseconds}};
+  if (total.timed_by_device == total.count) {
+    evidence.push_back(
+        {"time on the device", static_cast<double>(total.duration_ns), unit::nanoseconds});
+  }
+  evidence.push_back({"host time if batched", static_cast<double>(sum.batched_ns),
+                      unit::nanoseconds, provenance::modelled});
   findings.push_back(
       {.rule = "tiny-copies",
        .severity = share >= fault_share ? severity::fault : severity::advice,
@@ -171,13 +185,7 @@ void find_tiny_copies(const workload& work, std::vector<finding>& findings) {
            total.count, format_bytes(average), milliseconds(sum.now_ns),
            milliseconds(sum.now_ns / static_cast<std::int64_t>(total.count)), bursts.size(),
            bursts.size() == 1 ? "copy" : "copies", milliseconds(sum.batched_ns)),
-       .evidence = {{"copies", static_cast<double>(total.count), unit::count},
-                    {"bytes", static_cast<double>(total.bytes), unit::bytes},
-                    {"host time", static_cast<double>(sum.now_ns), unit::nanoseconds},
-                    {"time on the device", static_cast<double>(total.duration_ns),
-                     unit::nanoseconds},
-                    {"host time if batched", static_cast<double>(sum.batched_ns), unit::nanoseconds,
-                     provenance::modelled}},
+       .evidence = std::move(evidence),
        .places = places_of(work, all),
        .lost_ns = saved,
        .saving = saving{saved, bound::about, provenance::modelled,

@@ -379,6 +379,15 @@ inline constexpr std::array<std::string_view, 50> recorded_operations{"allocate_
   return operation.starts_with("allocate") || operation == "register_host";
 }
 
+// What a later copy's kinds of memory follow from: recorded outside the window, too.
+[[nodiscard]] constexpr bool changes_memory(call_id call) noexcept {
+  constexpr std::array<std::string_view, 5> others{"unregister_host", "map_memory", "unmap_memory",
+                                                   "open_shared", "close_shared"};
+  const auto operation = row_of(call).operation;
+  return is_allocation(call) || operation.starts_with("free") ||
+         std::find(others.begin(), others.end(), operation) != others.end();
+}
+
 // Directions as the roles of a trace count them (docs/trace-format.md).
 enum class way : std::uint8_t {
   by_address,

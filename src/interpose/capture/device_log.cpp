@@ -111,10 +111,12 @@ void device_log::reset() noexcept {
   lock_ = PTHREAD_MUTEX_INITIALIZER;
   count_ = 0;
   text_bytes_ = 0;
+  if (last_id_ != 0) {  // else there is nothing to forget, and no page to touch
+    std::fill(known_.begin(), known_.end(), known_text{});
+  }
   last_id_ = 0;
   dropped_ = 0;
   taken_ = 0;
-  std::fill(known_.begin(), known_.end(), known_text{});
 }
 
 }  // namespace berth::interpose

@@ -4,8 +4,10 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -13,7 +15,7 @@ namespace berth::interpose {
 namespace {
 
 constexpr std::uint64_t page = 4096;
-constexpr unsigned samples = 8;
+constexpr unsigned looks = 8;
 
 // Bits of an entry of /proc/self/pagemap.
 constexpr std::uint64_t present = std::uint64_t{1} << 63U;
@@ -39,8 +41,8 @@ host_pages pages_of(const host_range& end) noexcept {
   unsigned fresh = 0;
   unsigned of_file = 0;
   unsigned seen = 0;
-  for (unsigned sample = 0; sample < samples; ++sample) {
-    const auto address = end.first + end.bytes / samples * (sample + 1) - 1;
+  for (unsigned sample = 0; sample < looks; ++sample) {
+    const auto address = end.first + end.bytes / looks * (sample + 1) - 1;
     std::uint64_t entry = 0;
     if (::pread(map, &entry, sizeof entry, static_cast<off_t>(address / page * sizeof entry)) !=
         static_cast<ssize_t>(sizeof entry)) {
@@ -82,25 +84,34 @@ void look_at(const host_range& end, raw_event& event) noexcept {
   }
 }
 
-std::uint64_t sample_hash(const void* memory, std::uint64_t bytes) noexcept {
+std::optional<std::uint64_t> sample_hash(const void* memory, std::uint64_t bytes) noexcept {
   constexpr std::uint64_t most = 64;
   constexpr std::uint64_t width = 64;
-  const auto* const first = static_cast<const unsigned char*>(memory);
-  std::uint64_t hash = 0xCBF2'9CE4'8422'2325U ^ bytes;
-  const auto add = [&](std::uint64_t at, std::uint64_t length) {
-    for (std::uint64_t index = 0; index < length; index += sizeof(std::uint64_t)) {
-      std::uint64_t part = 0;
-      std::memcpy(&part, first + at + index, std::min<std::uint64_t>(sizeof part, length - index));
-      hash = (hash ^ part) * 0x9E37'79B9'7F4A'7C15U;
-      hash ^= hash >> 29;
-    }
-  };
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): iovec has no const
+  auto* const first = static_cast<unsigned char*>(const_cast<void*>(memory));
+  std::array<iovec, most> from{};
+  std::size_t parts = 1;
   if (bytes <= most * width) {
-    add(0, bytes);
-    return hash;
+    from[0] = {first, static_cast<std::size_t>(bytes)};
+  } else {
+    for (parts = 0; parts < most; ++parts) {
+      from[parts] = {first + (bytes - width) / (most - 1) * parts, width};
+    }
   }
-  for (std::uint64_t sample = 0; sample < most; ++sample) {
-    add((bytes - width) / (most - 1) * sample, width);
+  // The kernel's way to the memory fails where a load would end the program.
+  std::array<unsigned char, most * width> samples{};
+  const auto length = static_cast<std::size_t>(std::min(bytes, most * width));
+  const iovec to{samples.data(), length};
+  if (::process_vm_readv(::getpid(), &to, 1, from.data(), parts, 0) !=
+      static_cast<ssize_t>(length)) {
+    return std::nullopt;
+  }
+  std::uint64_t hash = 0xCBF2'9CE4'8422'2325U ^ bytes;
+  for (std::size_t at = 0; at < length; at += sizeof(std::uint64_t)) {
+    std::uint64_t part = 0;
+    std::memcpy(&part, samples.data() + at, sizeof part);  // behind the last byte are zeros
+    hash = (hash ^ part) * 0x9E37'79B9'7F4A'7C15U;
+    hash ^= hash >> 29;
   }
   return hash;
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "interpose/capture/collect.hpp"
 #include "interpose/capture/thread_log.hpp"
@@ -48,7 +49,9 @@ template <call_id Call>
 // Fills in pages and host_node of a large copy.
 void look_at(const host_range& end, raw_event& event) noexcept;
 
-// A hash of up to 64 samples of the memory. Pre: it can be read.
-[[nodiscard]] std::uint64_t sample_hash(const void* memory, std::uint64_t bytes) noexcept;
+// A hash of up to 64 samples of the memory; nothing where it can't be read: a call that fails may
+// have been given any address.
+[[nodiscard]] std::optional<std::uint64_t> sample_hash(const void* memory,
+                                                       std::uint64_t bytes) noexcept;
 
 }  // namespace berth::interpose

@@ -21,11 +21,10 @@ namespace berth::interpose {
 class call_scope {
 public:
   explicit call_scope(call_id call) noexcept;
-  ~call_scope();
-  call_scope(const call_scope&) = delete;
-  call_scope& operator=(const call_scope&) = delete;
-  call_scope(call_scope&&) = delete;
-  call_scope& operator=(call_scope&&) = delete;
+  // Once, by hand: a thread that is cancelled within the runtime unwinds through here, past the
+  // recorder's own copy of the unwinder, so there must be nothing to clean up. The thread ends
+  // anyway.
+  void leave() const noexcept;
 
   // Null where the call is not recorded, or found no room.
   [[nodiscard]] raw_event* event() const noexcept { return event_; }
@@ -69,7 +68,7 @@ template <call_id Call>
 inline constexpr call_schema schema_for = schema_of(Call);
 
 template <call_id Call, class Result, class... Arguments>
-[[gnu::always_inline]] inline Result intercept(Arguments... arguments) noexcept {
+[[gnu::always_inline]] inline Result intercept(Arguments... arguments) {
   auto* const real = reinterpret_cast<Result (*)(Arguments...)>(real_call(Call));
   if (real == nullptr) {
     return missing<Result>();
@@ -91,7 +90,9 @@ template <call_id Call, class Result, class... Arguments>
   } else {
     call_scope scope(Call);
     if (scope.event() == nullptr) {
-      return real(arguments...);
+      const Result status = real(arguments...);
+      scope.leave();
+      return status;
     }
     role_values values;
     collect_inputs<Call>(values, arguments...);
@@ -106,6 +107,7 @@ template <call_id Call, class Result, class... Arguments>
       scope.event()->values[index] = values[schema_for<Call>.roles[index]];
     }
     scope.end(status);
+    scope.leave();
     return status;
   }
 }

@@ -19,24 +19,43 @@ struct build_id {
   std::size_t length = 0;
 };
 
+// Notes need not be mapped.
+bool is_mapped(const dl_phdr_info& object, const ElfW(Phdr) & what) noexcept {
+  for (int index = 0; index < object.dlpi_phnum; ++index) {
+    const auto& header = object.dlpi_phdr[index];
+    if (header.p_type == PT_LOAD && what.p_vaddr >= header.p_vaddr &&
+        what.p_vaddr - header.p_vaddr <= header.p_filesz &&
+        what.p_memsz <= header.p_filesz - (what.p_vaddr - header.p_vaddr)) {
+      return true;
+    }
+  }
+  return false;
+}
+
 // The GNU build id, from the notes that are mapped.
 build_id build_id_of(const dl_phdr_info& object) noexcept {
   build_id found;
   for (int index = 0; index < object.dlpi_phnum; ++index) {
     const auto& header = object.dlpi_phdr[index];
-    if (header.p_type != PT_NOTE) {
+    if (header.p_type != PT_NOTE || !is_mapped(object, header)) {
       continue;
     }
     // NOLINTNEXTLINE(performance-no-int-to-ptr): the loader gives numbers
     const auto* at = reinterpret_cast<const char*>(object.dlpi_addr + header.p_vaddr);
     const auto* const end = at + header.p_memsz;
-    while (at + sizeof(ElfW(Nhdr)) <= end) {
+    while (static_cast<std::size_t>(end - at) >= sizeof(ElfW(Nhdr))) {
       ElfW(Nhdr) note{};
       std::memcpy(&note, at, sizeof note);
       const auto* const name = at + sizeof note;
-      const auto* const id = name + (note.n_namesz + 3) / 4 * 4;
+      const auto room = static_cast<std::size_t>(end - name);
+      const auto name_bytes = (std::size_t{note.n_namesz} + 3) / 4 * 4;
+      const auto id_bytes = (std::size_t{note.n_descsz} + 3) / 4 * 4;
+      if (name_bytes > room || id_bytes > room - name_bytes) {
+        break;
+      }
+      const auto* const id = name + name_bytes;
       if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
-          std::memcmp(name, "GNU", 4) == 0 && id + note.n_descsz <= end) {
+          std::memcmp(name, "GNU", 4) == 0) {
         constexpr std::string_view digits = "0123456789abcdef";
         for (std::size_t byte = 0; byte < note.n_descsz && found.length + 2 <= found.text.size();
              ++byte) {
@@ -46,7 +65,7 @@ build_id build_id_of(const dl_phdr_info& object) noexcept {
         }
         return found;
       }
-      at = id + (note.n_descsz + 3) / 4 * 4;
+      at = id + id_bytes;
     }
   }
   return found;

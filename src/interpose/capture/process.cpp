@@ -8,7 +8,6 @@
 
 #include <array>
 #include <atomic>
-#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -19,6 +18,7 @@
 #include "interpose/capture/cupti.hpp"
 #include "interpose/capture/host_end.hpp"
 #include "interpose/capture/interception.hpp"
+#include "interpose/capture/kept_errno.hpp"
 
 namespace berth::interpose {
 namespace {
@@ -31,24 +31,15 @@ std::atomic<cupti_source*> cupti{nullptr};
 std::atomic<bool> device_times_begun{false};
 pthread_key_t thread_end{};
 pid_t owner = 0;
-
-class kept_errno {
-public:
-  kept_errno() noexcept : value_(errno) {}
-  ~kept_errno() { errno = value_; }
-  kept_errno(const kept_errno&) = delete;
-  kept_errno& operator=(const kept_errno&) = delete;
-  kept_errno(kept_errno&&) = delete;
-  kept_errno& operator=(kept_errno&&) = delete;
-
-private:
-  int value_;
-};
+bool is_forked = false;
 
 // Plain data of the initial-exec model: a load relative to the thread, and no destructor.
 [[gnu::tls_model("initial-exec")]] constinit thread_local thread_log* own_log = nullptr;
 [[gnu::tls_model("initial-exec")]] constinit thread_local int depth = 0;
-[[gnu::tls_model("initial-exec")]] constinit thread_local bool refused = false;
+[[gnu::tls_model("initial-exec")]] constinit thread_local std::uint32_t refused = 0;
+
+// Calls of a thread without a log that go by before it asks again.
+constexpr std::uint32_t calls_before_asking = 256;
 
 void end_thread(void* log) noexcept {
   own_log = nullptr;
@@ -56,10 +47,10 @@ void end_thread(void* log) noexcept {
 }
 
 thread_log* log_of_thread(recorder& to) noexcept {
-  if (own_log == nullptr && !refused) {
+  if (own_log == nullptr && refused-- == 0) {
     to.begin();
     own_log = to.acquire_log();
-    refused = own_log == nullptr;
+    refused = own_log == nullptr ? calls_before_asking : 0;
     if (own_log != nullptr) {
       ::pthread_setspecific(thread_end, own_log);
     }
@@ -76,8 +67,9 @@ void parent_forked() noexcept {
 void child_forked() noexcept {
   cupti.store(nullptr);  // the parent's
   owner = ::getpid();
+  is_forked = true;
   own_log = nullptr;
-  refused = false;
+  refused = 0;
   process_recorder()->after_fork_in_child();
 }
 
@@ -109,15 +101,10 @@ void answer_check() noexcept {
   static_cast<void>(!::write(std::atoi(wanted), line.data(), static_cast<std::size_t>(length)));
 }
 
-// Allocations, frees and what else changes what an address means.
 constexpr auto is_about_memory = [] {
   std::array<bool, call_count> found{};
   for (std::size_t index = 1; index < call_count; ++index) {
-    const auto operation = call_rows[index].operation;
-    found[index] = is_allocation(static_cast<call_id>(index)) || operation.starts_with("free") ||
-                   operation.starts_with("map") || operation.starts_with("unmap") ||
-                   operation == "unregister_host" || operation == "open_shared" ||
-                   operation == "close_shared";
+    found[index] = changes_memory(static_cast<call_id>(index));
   }
   return found;
 }();
@@ -201,8 +188,10 @@ void end_process(const char* reason) noexcept {
   if (own == nullptr || owner != ::getpid()) {
     return;
   }
-  if (find_mapped_runtimes().count > 0) {
-    own->begin();  // also a runtime whose calls were never seen is to be told of
+  // Also a runtime whose calls were never seen is to be told of. The child of a fork has inherited
+  // its parent's, and mostly does nothing with it.
+  if (!is_forked && find_mapped_runtimes().count > 0) {
+    own->begin();
   }
   own->end(reason);
 }
@@ -220,7 +209,11 @@ call_scope::call_scope(call_id call) noexcept {
   }
   const kept_errno kept;
   auto* const log = log_of_thread(*to);
-  if (log == nullptr || !to->is_recording()) {
+  if (!to->is_recording()) {
+    return;
+  }
+  if (log == nullptr) {
+    to->note_without_log();
     return;
   }
   log_ = log;
@@ -234,7 +227,7 @@ call_scope::call_scope(call_id call) noexcept {
   to->note_reached(row_of(call).api, reached_by::called);
 }
 
-call_scope::~call_scope() {
+void call_scope::leave() const noexcept {
   --depth;
 }
 
@@ -253,8 +246,9 @@ void call_scope::look(const host_range& host, std::uint64_t bytes,
   }
   if (how.contents == contents::hashed && host.is_source && host.bytes > 0) {
     // NOLINTNEXTLINE(performance-no-int-to-ptr): an argument of the call
-    event.content = sample_hash(reinterpret_cast<const void*>(host.first), host.bytes);
-    event.has_content = true;
+    const auto hash = sample_hash(reinterpret_cast<const void*>(host.first), host.bytes);
+    event.content = hash.value_or(0);
+    event.has_content = hash.has_value();
   }
   if (wants_site(*log_, how, event.call, bytes)) {
     const kept_errno kept;
@@ -267,9 +261,14 @@ void call_scope::end(std::int64_t status) noexcept {
   auto* const to = process_recorder();
   event_->duration = read_ticks(to->clock()) - event_->begin;
   event_->status = static_cast<std::int32_t>(status);
+  const auto which = row_of(event_->call).api;
   if (log_->events.commit() > log_->events.capacity / 2) {
     const kept_errno kept;
     to->hurry();
+  }
+  if (status == 0 && to->wants_devices(which)) {
+    const kept_errno kept;
+    to->set_devices(ask_for_devices(which));
   }
 }
 

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <utility>
 
+#include "interpose/capture/kept_errno.hpp"
+
 namespace berth::interpose {
 namespace {
 
@@ -55,6 +57,16 @@ void* keep(const char* path) noexcept {
   return ::dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
 }
 
+// The same for a function's, in whichever namespace of the loader (dlmopen) it is.
+bool keep_object_of(const void* function) noexcept {
+  Dl_info found{};
+  link_map* object = nullptr;
+  Lmid_t space = LM_ID_BASE;
+  return ::dladdr1(function, &found, reinterpret_cast<void**>(&object), RTLD_DL_LINKMAP) != 0 &&
+         object != nullptr && ::dlinfo(object, RTLD_DI_LMID, &space) == 0 &&
+         ::dlmopen(space, object->l_name, RTLD_LAZY | RTLD_NOLOAD) != nullptr;
+}
+
 struct wanted_object {
   std::string_view name_begin;
   std::array<char, 1024> path{};
@@ -84,15 +96,14 @@ void* find_in_mapped(const call_row& row) noexcept {
   return nullptr;
 }
 
+// The next library in the order of loading first: one that wraps the runtime's calls must not be
+// left out.
 void* find_real(call_id call) noexcept {
+  const kept_errno kept;
   const auto& row = row_of(call);
   // The names are literals, so they end with a zero.
-  void* found = find_in_mapped(row);
-  if (found == nullptr) {
-    found = real_dlsym()(RTLD_NEXT, row.name.data());  // last: it sets what dlerror() tells
-    found = found != nullptr && is_our_own(found) ? nullptr : found;
-  }
-  return found;
+  void* const next = real_dlsym()(RTLD_NEXT, row.name.data());
+  return next != nullptr && !is_our_own(next) ? next : find_in_mapped(row);
 }
 
 }  // namespace
@@ -136,12 +147,12 @@ remembered remember(call_id call, void* function) noexcept {
   if (before == function) {
     return remembered::as_before;
   }
+  const kept_errno kept;
   const auto object = object_of(function);
   if (!runtime_of_path(object).is_one) {
     return remembered::foreign;
   }
-  if (before == nullptr) {
-    keep(object.data());
+  if (before == nullptr && keep_object_of(function)) {
     void* expected = nullptr;
     if (known.compare_exchange_strong(expected, function) || expected == function) {
       return remembered::as_before;

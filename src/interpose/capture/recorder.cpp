@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "interpose/capture/recorder.hpp"
 
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <csignal>
@@ -13,11 +15,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <span>
 #include <string_view>
 
 #include "berth/version.hpp"
 #include "interpose/capture/clock.hpp"
 #include "interpose/capture/locked.hpp"
+#include "interpose/capture/no_signals.hpp"
 
 extern char** environ;  // NOLINT(readability-redundant-declaration): not everywhere declared
 
@@ -30,34 +34,20 @@ using trace::recording::byte_writer;
 // How long events stay in memory at most.
 constexpr std::int64_t drain_every_ns = 100'000'000;
 constexpr std::size_t drainer_stack = std::size_t{256} << 10;
+// More than that are made in haste only.
+constexpr std::size_t enough_logs = 64;
+// Of a block of pairs.
+constexpr std::size_t most_pair_bytes = std::size_t{32} << 10;
 
 std::uint64_t nanoseconds(const timespec& time) noexcept {
   return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000U +
          static_cast<std::uint64_t>(time.tv_nsec);
 }
 
-// Writing may raise SIGXFSZ, and the program's handlers must not run in the recorder's thread.
-class no_signals {
-public:
-  no_signals() noexcept {
-    sigset_t all;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &former_);
-  }
-  ~no_signals() { ::pthread_sigmask(SIG_SETMASK, &former_, nullptr); }
-  no_signals(const no_signals&) = delete;
-  no_signals& operator=(const no_signals&) = delete;
-  no_signals(no_signals&&) = delete;
-  no_signals& operator=(no_signals&&) = delete;
-
-private:
-  sigset_t former_{};
-};
-
 // Pairs of strings: a block's payload. The count goes in front, so the pairs are gathered first.
 class pair_writer {
 public:
-  explicit pair_writer(byte_writer& to) noexcept : to_(to), pairs_(room_) {}
+  pair_writer(byte_writer& to, std::span<std::byte> room) noexcept : to_(to), pairs_(room) {}
   void put(std::string_view key, std::string_view value) noexcept {
     if (pairs_.room() > key.size() + value.size() + 2 * trace::recording::most_varint_bytes) {
       pairs_.put_string(key);
@@ -72,8 +62,8 @@ public:
     put(key, std::string_view(digits.data(), static_cast<std::size_t>(length)));
   }
   // "runtime.0.path"
-  void put(const char* group, std::size_t index, const char* field,
-           std::string_view value) noexcept {
+  template <class Value>
+  void put(const char* group, std::size_t index, const char* field, const Value& value) noexcept {
     std::array<char, 64> key{};
     const int length = std::snprintf(key.data(), key.size(), "%s%zu%s", group, index, field);
     put(std::string_view(key.data(), static_cast<std::size_t>(length)), value);
@@ -87,7 +77,6 @@ public:
 
 private:
   byte_writer& to_;
-  std::array<std::byte, std::size_t{32} << 10> room_{};
   byte_writer pairs_;
   std::uint64_t count_ = 0;
 };
@@ -120,14 +109,16 @@ void put_environment(pair_writer& pairs) noexcept {
   }
 }
 
+// Without the standard library's files, which take memory of the program's.
 void put_arguments(pair_writer& pairs) noexcept {
-  std::array<char, 8192> text{};
-  std::FILE* const file = std::fopen("/proc/self/cmdline", "re");
-  if (file == nullptr) {
+  std::array<char, 4096> text{};
+  const int file = ::open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+  if (file < 0) {
     return;
   }
-  const auto length = std::fread(text.data(), 1, text.size(), file);
-  std::fclose(file);
+  const auto length =
+      static_cast<std::size_t>(std::max<ssize_t>(::read(file, text.data(), text.size()), 0));
+  ::close(file);
   std::size_t index = 0;
   for (std::size_t at = 0; at < length; ++index) {
     const auto rest = std::string_view(text.data() + at, length - at);
@@ -149,6 +140,7 @@ recorder::recorder(const settings& how) noexcept
     : how_(how),
       clock_(find_tick_source()),
       scale_(clock_),
+      pairs_memory_(most_pair_bytes),
       modules_memory_(trace_file::most_payload) {
   window_is_on_ = how_.delay_ns == 0;
   in_window_.store(window_is_on_);
@@ -163,6 +155,7 @@ void recorder::begin() noexcept {
       (how_.only_process != 0 && how_.only_process != ::getpid())) {
     return;
   }
+  const no_signals calm;
   const locked hold(start_lock_);
   if (phase_.load() == phase::idle) {
     phase_.store(start() ? phase::recording : phase::ended);
@@ -170,7 +163,6 @@ void recorder::begin() noexcept {
 }
 
 bool recorder::start() noexcept {
-  const no_signals calm;
   began_ = monotonic_ns();
   {
     const locked hold(drain_);
@@ -210,16 +202,18 @@ thread_log* recorder::acquire_log() noexcept {
       return take(*log);
     }
   }
+  const no_signals calm;
   const locked hold(start_lock_);
   const auto index = log_count_.load();
+  if (index >= enough_logs) {
+    hurry();  // those of finished threads are free when they are drained
+  }
   if (index == most_logs || (index + 1) * sizeof(thread_log) > how_.memory) {
-    without_log_.fetch_add(1);
     return nullptr;
   }
   void* const memory = ::mmap(nullptr, sizeof(thread_log), PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) {
-    without_log_.fetch_add(1);
     return nullptr;
   }
   auto* const log = new (memory) thread_log;
@@ -237,6 +231,13 @@ void recorder::release_log(thread_log& log) noexcept {
 void recorder::hurry() noexcept {
   if (work_.exchange(1, std::memory_order_relaxed) == 0) {
     ::syscall(SYS_futex, &work_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+  }
+}
+
+void recorder::set_devices(const known_devices& found) noexcept {
+  const locked hold(drain_);
+  if (found.count > 0) {
+    device_facts_ = found;
   }
 }
 
@@ -301,9 +302,9 @@ void recorder::update_window() noexcept {
 }
 
 void recorder::look_around(surroundings& around) noexcept {
+  const locked hold(modules_lock_);
   around.runtimes = find_mapped_runtimes();
   const auto changes = loader_changes();
-  const locked hold(modules_lock_);
   if (changes != modules_seen_ && !modules_memory_.all().empty()) {
     byte_writer to(modules_memory_.all());
     put_modules(to);
@@ -410,7 +411,7 @@ void recorder::drain_devices() noexcept {
 
 void recorder::write_process() noexcept {
   auto to = file_.payload();
-  pair_writer pairs(to);
+  pair_writer pairs(to, pairs_memory_.all());
   pairs.put("berth", version_text);
   pairs.put("pid", static_cast<std::uint64_t>(::getpid()));
   pairs.put("parent", static_cast<std::uint64_t>(::getppid()));
@@ -459,7 +460,7 @@ void recorder::write_modules() noexcept {
 
 void recorder::write_coverage(const surroundings& around) noexcept {
   auto to = file_.payload();
-  pair_writer pairs(to);
+  pair_writer pairs(to, pairs_memory_.all());
   for (std::size_t index = 0; index < around.runtimes.count; ++index) {
     const auto& one = around.runtimes.found[index];
     pairs.put("runtime.", index, ".path", std::string_view(one.path.data()));
@@ -470,8 +471,17 @@ void recorder::write_coverage(const surroundings& around) noexcept {
     }
     pairs.put("runtime.", index, ".how", reached_names[how]);
   }
+  for (std::size_t index = 0; index < device_facts_.count; ++index) {
+    const auto& one = device_facts_.of[index];
+    pairs.put("device.", index, ".name", std::string_view(one.name.data()));
+    pairs.put("device.", index, ".pci", std::string_view(one.pci_address.data()));
+    pairs.put("device.", index, ".memory", one.memory);
+    if (one.numa_node >= 0) {
+      pairs.put("device.", index, ".numa_node", static_cast<std::uint64_t>(one.numa_node));
+    }
+  }
   const auto* const source = source_.load();
-  pairs.put("device_times", source == nullptr ? "none: not available" : source->state());
+  pairs.put("device_times", source == nullptr ? "none: not read of this runtime" : source->state());
   pairs.put("stacks", how_.sites == call_sites::off   ? "none"
                       : how_.sites == call_sites::all ? "all"
                                                       : "sampled");
@@ -500,7 +510,7 @@ void recorder::write_window(bool begins) noexcept {
 
 void recorder::write_end(const char* reason) noexcept {
   auto to = file_.payload();
-  pair_writer pairs(to);
+  pair_writer pairs(to, pairs_memory_.all());
   pairs.put("reason", std::string_view(reason));
   pairs.put("events", events_ + devices_.taken());
   pairs.put("dropped", dropped_ + without_log_.load());
@@ -543,14 +553,31 @@ void recorder::await_drainer() const noexcept {
   }
 }
 
+// The loader's list has a lock that the child of a fork inherits as it is. So nobody may be looking
+// at it for the recorder meanwhile, or the child would wait for ever when it looks. Only who forks
+// while it walks through that list itself, and so has that lock, would wait here in vain.
 void recorder::before_fork() noexcept {
+  sigset_t all;
+  sigset_t former;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &former);
   ::pthread_mutex_lock(&start_lock_);
+  timespec until{};
+  ::clock_gettime(CLOCK_MONOTONIC, &until);
+  until.tv_sec += 1;
+  fork_has_modules_ = ::pthread_mutex_clocklock(&modules_lock_, CLOCK_MONOTONIC, &until) == 0;
   ::pthread_mutex_lock(&drain_);
+  signals_before_fork_ = former;
 }
 
 void recorder::after_fork_in_parent() noexcept {
+  const auto former = signals_before_fork_;
   ::pthread_mutex_unlock(&drain_);
+  if (fork_has_modules_) {
+    ::pthread_mutex_unlock(&modules_lock_);
+  }
   ::pthread_mutex_unlock(&start_lock_);
+  ::pthread_sigmask(SIG_SETMASK, &former, nullptr);
 }
 
 // The child begins anew, with a file of its own, when it uses a GPU runtime. Its one thread keeps
@@ -575,11 +602,15 @@ void recorder::after_fork_in_child() noexcept {
   modules_seen_ = 0;
   modules_bytes_ = 0;
   coverage_written_ = 0;
+  without_log_.store(0);
+  window_is_on_ = how_.delay_ns == 0;
+  in_window_.store(window_is_on_);
   source_.store(nullptr);
   work_.store(0);
   if (phase_.load() == phase::recording) {
     phase_.store(phase::idle);
   }
+  ::pthread_sigmask(SIG_SETMASK, &signals_before_fork_, nullptr);
 }
 
 }  // namespace berth::interpose

@@ -5,10 +5,12 @@
 //
 // Locks. `drain_` is held while logs are emptied and blocks are written; never while the loader's
 // lock may be wanted (a thread that holds that one, in dlopen, may fork or end). What is mapped is
-// therefore asked for before `drain_` is taken.
+// therefore asked for before `drain_` is taken, under `modules_lock_`. Order: start_lock_,
+// modules_lock_, drain_. Signals are blocked while any of them is held: handlers may fork and exit.
 #pragma once
 
 #include <pthread.h>
+#include <signal.h>
 
 #include <array>
 #include <atomic>
@@ -18,6 +20,7 @@
 
 #include "interpose/capture/coverage.hpp"
 #include "interpose/capture/device_log.hpp"
+#include "interpose/capture/devices.hpp"
 #include "interpose/capture/event_encoder.hpp"
 #include "interpose/capture/modules.hpp"
 #include "interpose/capture/settings.hpp"
@@ -61,6 +64,8 @@ public:
   // caller keeps it, until release_log at the thread's end.
   [[nodiscard]] thread_log* acquire_log() noexcept;
   static void release_log(thread_log& log) noexcept;
+  // An event of a thread that has got no log.
+  void note_without_log() noexcept { without_log_.fetch_add(1, std::memory_order_relaxed); }
   // Whether copies, launches and waits are recorded now; allocations always are.
   [[nodiscard]] bool in_window() const noexcept {
     return in_window_.load(std::memory_order_relaxed);
@@ -80,6 +85,12 @@ public:
       known.store(true, std::memory_order_relaxed);
     }
   }
+  // The devices of an interface, once; true for the first that asks.
+  [[nodiscard]] bool wants_devices(api which) noexcept {
+    auto& known = devices_known_[static_cast<std::size_t>(which)];
+    return !known.load(std::memory_order_relaxed) && !known.exchange(true);
+  }
+  void set_devices(const known_devices& found) noexcept;
   // The program has got a function of that name that is not recorded: of a second copy of a
   // runtime, or of a form that spec/ lacks. `name` is one of spec/'s.
   void note_missed(const char* name) noexcept;
@@ -150,6 +161,9 @@ private:
   std::uint64_t events_ = 0;
   std::uint64_t dropped_ = 0;
   std::uint32_t coverage_written_ = 0;  // its checksum
+  own_memory pairs_memory_;             // under drain_: the program's threads may have small stacks
+  sigset_t signals_before_fork_{};      // under start_lock_
+  bool fork_has_modules_ = false;
   // What is mapped, as a block's payload: filled without drain_, under modules_lock_.
   pthread_mutex_t modules_lock_ = PTHREAD_MUTEX_INITIALIZER;
   own_memory modules_memory_;
@@ -162,6 +176,8 @@ private:
   std::atomic<device_source*> source_{nullptr};
 
   device_log devices_;
+  std::array<std::atomic<bool>, 2> devices_known_{};
+  known_devices device_facts_;  // under drain_
 };
 
 }  // namespace berth::interpose

@@ -105,14 +105,30 @@ std::size_t extension_of(std::string_view pattern) noexcept {
   return dot == std::string_view::npos || dot <= name ? pattern.size() : dot;
 }
 
+// Absolute, because the program may go to another folder before the file is made, or made again.
+void put_pattern(settings& into, std::string_view pattern) noexcept {
+  if (pattern.empty()) {
+    return;
+  }
+  std::array<char, settings::most_path> folder{};
+  path_writer out(into.path);
+  if (pattern.front() != '/' && ::getcwd(folder.data(), folder.size()) != nullptr) {
+    for (const char one : std::string_view(folder.data())) {
+      out.put(one == '%' ? std::string_view("%%") : std::string_view(&one, 1));
+    }
+    out.put('/');
+  }
+  out.put(pattern);
+  if (!out.end()) {
+    into.path.fill('\0');
+  }
+}
+
 }  // namespace
 
 settings settings_of_environment() noexcept {
   settings found;
-  const auto path = variable("BERTH_RECORD");
-  if (path.size() < found.path.size()) {
-    std::memcpy(found.path.data(), path.data(), path.size());
-  }
+  put_pattern(found, variable("BERTH_RECORD"));
   if (variable("BERTH_RECORD_DEVICE_TIMES") == "off") {
     found.times = device_times::off;
   }
@@ -139,8 +155,10 @@ bool expand_path(const settings& from, unsigned attempt,
   const std::string_view pattern(from.path.data());
   const auto extension = extension_of(pattern);
   path_writer out(to);
+  bool is_numbered = attempt == 0;
   for (std::size_t at = 0; at <= pattern.size(); ++at) {
-    if (at == extension && attempt > 0) {
+    if (at >= extension && !is_numbered) {
+      is_numbered = true;
       out.put('.');
       out.put_number(::getpid());
       if (attempt > 1) {

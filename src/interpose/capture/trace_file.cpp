@@ -35,17 +35,18 @@ std::size_t workspace_bytes() noexcept {
 
 constexpr std::size_t stored_bytes = trace_file::most_payload + block_header_bytes;
 
-int make_file(const char* path) noexcept {
-  const int made = ::open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_APPEND, 0644);
-  if (made < 0) {
-    return made;
-  }
-  const int high = ::fcntl(made, F_DUPFD_CLOEXEC, least_descriptor);
+// The same file at a number that programs leave alone, where the limit of descriptors allows it.
+int out_of_the_way(int made) noexcept {
+  const int high = made < 0 ? -1 : ::fcntl(made, F_DUPFD_CLOEXEC, least_descriptor);
   if (high < 0) {
-    return made;  // the limit of descriptors is lower
+    return made;
   }
   ::close(made);
   return high;
+}
+
+int make_file(const char* path) noexcept {
+  return out_of_the_way(::open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_APPEND, 0644));
 }
 
 }  // namespace
@@ -109,7 +110,12 @@ bool trace_file::create(const settings& how) noexcept {
   std::array<std::byte, file_header_bytes> header{};
   byte_writer to(header);
   put_file_header(to);
-  return write_all(to.written()) ? true : fail(errno);
+  if (!write_all(to.written())) {
+    const int why = errno;
+    ::unlink(path_.data());  // not even a header: nobody could read it
+    return fail(why);
+  }
+  return true;
 }
 
 byte_writer trace_file::payload() noexcept {
@@ -149,6 +155,7 @@ bool trace_file::write(block_type type, std::span<const std::byte> payload) noex
   if (!write_all(header) || !write_all(stored)) {
     const int why = errno;
     static_cast<void>(::ftruncate(descriptor_, begin));
+    end_ = begin;
     return fail(why);
   }
   ++sequence_;
@@ -175,11 +182,7 @@ bool trace_file::is_still_ours() const noexcept {
 }
 
 bool trace_file::reopen() noexcept {
-  const int found = ::open(path_.data(), O_WRONLY | O_APPEND | O_CLOEXEC);
-  descriptor_ = found < 0 ? -1 : ::fcntl(found, F_DUPFD_CLOEXEC, least_descriptor);
-  if (found >= 0) {
-    ::close(found);
-  }
+  descriptor_ = out_of_the_way(::open(path_.data(), O_WRONLY | O_APPEND | O_CLOEXEC));
   if (descriptor_ >= 0 && !is_still_ours()) {
     ::close(descriptor_);
     descriptor_ = -1;
@@ -205,6 +208,10 @@ bool trace_file::write_all(std::span<const std::byte> bytes) noexcept {
 }
 
 bool trace_file::fail(int why) noexcept {
+  if (descriptor_ >= 0 && is_still_ours()) {
+    ::close(descriptor_);
+  }
+  descriptor_ = -1;
   failure_ = why;
   state_ = file_state::failed;
   return false;

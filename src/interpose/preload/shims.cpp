@@ -20,12 +20,12 @@ using namespace berth::runtime::hip;  // NOLINT
 using berth::runtime::cuda::location_t;
 extern "C" {
 #define BERTH_HIP(name, need, since, operation, result, parameters, words) \
-  BERTH_SHOWN result name parameters noexcept {                            \
+  BERTH_SHOWN result name parameters {                                     \
     return intercept<call_id::name, result> words;                         \
   }
 #include "gpu_api.def"
 #define BERTH_SEEN_HIP(name, since, operation, parameters, words) \
-  BERTH_SHOWN status name parameters noexcept {                   \
+  BERTH_SHOWN status name parameters {                            \
     return intercept<call_id::name, status> words;                \
   }
 #include "seen_calls.def"
@@ -36,12 +36,12 @@ namespace berth_cuda {
 using namespace berth::runtime::cuda;  // NOLINT
 extern "C" {
 #define BERTH_CUDA(name, need, since, operation, result, parameters, words) \
-  BERTH_SHOWN result name parameters noexcept {                             \
+  BERTH_SHOWN result name parameters {                                      \
     return intercept<call_id::name, result> words;                          \
   }
 #include "gpu_api.def"
 #define BERTH_SEEN_CUDA(name, since, operation, parameters, words) \
-  BERTH_SHOWN status name parameters noexcept {                    \
+  BERTH_SHOWN status name parameters {                             \
     return intercept<call_id::name, status> words;                 \
   }
 #include "seen_calls.def"

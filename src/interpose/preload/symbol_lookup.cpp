@@ -23,17 +23,17 @@ bool may_be_recorded(const char* name) noexcept {
 }
 
 // Without a library: the recorder's own function is found first. It is an answer only where there
-// is something behind it.
-void* answer_global(call_id call) noexcept {
-  return real_call(call) == nullptr ? nullptr : shim_of(call);
+// is something behind it; where not, dlerror() tells of a lookup that failed.
+void* answer_global(call_id call, const char* name) noexcept {
+  return real_call(call) == nullptr ? real_dlsym()(RTLD_NEXT, name) : shim_of(call);
 }
 
-void* answer_found(call_id call, void* found) noexcept {
+void* answer_found(call_id call, const char* name, void* found) noexcept {
   if (found == nullptr) {
     return nullptr;
   }
   if (found == shim_of(call)) {
-    return answer_global(call);
+    return answer_global(call, name);
   }
   auto* const to = process_recorder();
   switch (remember(call, found)) {
@@ -73,8 +73,8 @@ __attribute__((visibility("hidden"))) void* berth_answer_dlsym(void* handle,
   if (call == call_id::none) {
     return go_on;
   }
-  return handle == RTLD_DEFAULT ? answer_global(call)
-                                : answer_found(call, real_dlsym()(handle, name));
+  return handle == RTLD_DEFAULT ? answer_global(call, name)
+                                : answer_found(call, name, real_dlsym()(handle, name));
 }
 
 __attribute__((visibility("hidden"))) void* berth_real_dlsym() noexcept {

@@ -37,7 +37,18 @@ TEST(docs, every_rule_has_a_page_with_its_title_and_all_sections) {
 
 TEST(docs, there_is_no_page_without_a_rule) {
   for (const auto& entry : std::filesystem::directory_iterator(pages)) {
+    if (entry.path().filename() == "README.md") {
+      continue;
+    }
     EXPECT_NE(diagnose::find_rule(entry.path().stem().string()), nullptr) << entry.path();
+  }
+}
+
+TEST(docs, the_index_has_every_rule) {
+  const auto text = content_of(pages / "README.md");
+  for (const auto& one : diagnose::rules()) {
+    const auto line = "[" + std::string(one.id) + "](" + std::string(one.id) + ".md)";
+    EXPECT_THAT(text, testing::HasSubstr(line));
   }
 }
 
@@ -74,6 +85,17 @@ TEST(docs, shared_thresholds_on_the_pages_are_those_of_the_code) {
       {"no-overlap", percent(diagnose::link_rate_ratio) + " of the expected rate"},
       {"slow-pinned-copies", percent(diagnose::slow_ratio) + " of the expected rate"},
       {"one-off-copies", percent(diagnose::material_share) + " of the span"},
+      {"fresh-pages", percent(diagnose::material_share) + " of the span"},
+      {"file-mapped-copies", percent(diagnose::small_share) + " of the span"},
+      {"file-mapped-copies", "above " + percent(diagnose::symptom_ratio) + " of kernel time"},
+      {"repeated-copies", percent(diagnose::small_share) + " of the span"},
+      {"repeated-copies", percent(diagnose::fault_share) + " of all bytes"},
+      {"ping-pong", percent(diagnose::fault_share) + " of all bytes"},
+      {"fill-bound-staging", percent(diagnose::material_share) + " of the span"},
+      {"allocation-in-a-loop", percent(diagnose::small_share) + " of the time"},
+      {"remote-numa", percent(diagnose::small_share) + " of the span"},
+      {"remote-numa", percent(diagnose::material_share) + " of the span"},
+      {"kernel-copies", percent(diagnose::small_share) + " of the span"},
   };
   for (const auto& [rule, value] : all) {
     EXPECT_THAT(words_of(pages / (std::string(rule) + ".md")), testing::HasSubstr(value)) << rule;

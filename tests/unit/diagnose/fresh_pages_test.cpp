@@ -66,6 +66,47 @@ TEST(fresh_pages, without_an_expected_rate_nothing_is_suspected) {
   EXPECT_EQ(diagnose_on_unknown_machine(made).find("fresh-pages"), nullptr);
 }
 
+// Downloads of 50 MB whose pages the recorder has looked at.
+diagnosed recorded(nanoseconds time, trace::host_pages pages) {
+  trace_builder made;
+  for (int step = 0; step < 4; ++step) {
+    made.kernel(step * 100ms, 20ms).d2h(step * 100ms + 20ms, time, 50 * mb).pages(pages);
+  }
+  return diagnose_on_round_machine(made);
+}
+
+TEST(fresh_pages, what_the_recorder_saw_is_no_suspicion) {
+  const auto shown = recorded(50ms, trace::host_pages::fresh);
+  const auto* const found = shown.find("fresh-pages");
+  ASSERT_NE(found, nullptr);
+  EXPECT_DOUBLE_EQ(saving_ms(*found), 4 * (50 - 5));
+  EXPECT_THAT(found->headline, HasSubstr("were never touched before"));
+  EXPECT_THAT(found->headline, testing::Not(HasSubstr("probably")));
+  EXPECT_THAT(found->saving->basis, testing::Not(HasSubstr("suspicion")));
+}
+
+TEST(fresh_pages, known_fresh_pages_count_also_where_the_rate_alone_would_not_tell) {
+  EXPECT_NE(recorded(10ms, trace::host_pages::fresh).find("fresh-pages"), nullptr);
+  // But what costs nothing is no finding.
+  EXPECT_EQ(recorded(5ms, trace::host_pages::fresh).find("fresh-pages"), nullptr);
+}
+
+TEST(fresh_pages, known_resident_pages_are_not_suspected_however_slow) {
+  EXPECT_EQ(recorded(50ms, trace::host_pages::resident).find("fresh-pages"), nullptr);
+  EXPECT_EQ(recorded(50ms, trace::host_pages::of_file).find("fresh-pages"), nullptr);
+}
+
+TEST(fresh_pages, known_fresh_pages_need_no_expected_rate_but_then_have_no_saving) {
+  trace_builder made;
+  for (int step = 0; step < 4; ++step) {
+    made.kernel(step * 100ms, 20ms).d2h(step * 100ms + 20ms, 50ms, 50 * mb);
+    made.pages(trace::host_pages::fresh);
+  }
+  const auto shown = diagnose_on_unknown_machine(made);
+  ASSERT_NE(shown.find("fresh-pages"), nullptr);
+  EXPECT_FALSE(shown.find("fresh-pages")->saving.has_value());
+}
+
 TEST(fresh_pages, its_saving_and_that_of_pinning_are_counted_once) {
   const auto shown = downloads(50ms);
   ASSERT_NE(shown.find("pageable-copies"), nullptr);

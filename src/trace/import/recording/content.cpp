@@ -11,6 +11,7 @@ namespace {
 // Beyond these a file is wrong, whatever its checksums say.
 constexpr std::uint64_t most_calls = 1U << 16;
 constexpr std::size_t most_words = 1U << 12;
+constexpr std::size_t most_events = 1U << 30;
 constexpr std::uint64_t most_frames = 1U << 10;
 constexpr std::int64_t longest_time = 366LL * 24 * 3600 * 1'000'000'000;
 // All durations together stay below so many times the longest, so that sums of them are no problem.
@@ -255,7 +256,7 @@ private:
     constexpr auto largest = std::numeric_limits<std::int64_t>::max() - 4 * longest_time;
     if (duration > static_cast<std::uint64_t>(longest_time - to_.duration_sum_) ||
         half > longest_time / 2 || half < -longest_time / 2 || read.begin > largest ||
-        read.begin < -largest) {
+        read.begin < -largest || to_.events.size() >= most_events) {
       ++to_.passed.absurd_times;
       return;
     }
