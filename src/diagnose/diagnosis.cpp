@@ -167,7 +167,9 @@ std::vector<std::string> notes_of(const workload& work, const std::vector<findin
                                       [](const finding& one) { return !one.places.empty(); });
   const bool has_functions = std::any_of(work.copies().begin(), work.copies().end(),
                                          [](const copy& one) { return one.function != 0; });
-  if (has_places && !has_functions && work.events().about.framework == "PyTorch") {
+  // Our own recordings have facts, and no Python stacks whatever the profiler is told.
+  const auto& about = work.events().about;
+  if (has_places && !has_functions && about.framework == "PyTorch" && about.facts.empty()) {
     notes.emplace_back(
         "The trace has no Python stacks: record with profile(..., with_stack=True) to see the "
         "lines that copy.");

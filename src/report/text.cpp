@@ -271,7 +271,7 @@ void put_trace(page& out, const trace_report& shown) {
   put_notes(out, shown);
 }
 
-// "Also recorded without copies or kernels: 3 processes (bash, 2 x python3)."
+// "Recorded without copies or kernels: 3 processes (bash, 2 x python3)."
 void put_quiet(page& out, const document& shown) {
   if (shown.quiet.empty()) {
     return;
@@ -286,10 +286,9 @@ void put_quiet(page& out, const document& shown) {
     names += names.empty() ? "" : ", ";
     names += count > 1 ? fmt::format("{} x {}", count, name) : name;
   }
-  out.block("",
-            text::printable(fmt::format("{}ecorded without copies or kernels: {} process{} ({}).",
-                                        shown.traces.empty() ? "R" : "Also r", shown.quiet.size(),
-                                        shown.quiet.size() == 1 ? "" : "es", names)));
+  out.block("ALSO", text::printable(fmt::format(
+                        "Recorded without copies or kernels: {} process{} ({}).",
+                        shown.quiet.size(), shown.quiet.size() == 1 ? "" : "es", names)));
 }
 
 }  // namespace

@@ -84,7 +84,7 @@ TEST(analyze_recording, of_a_folder_reports_ranks_in_order_and_quiet_processes_i
   const auto text = run_berth({"analyze", scratch.file("")});
   EXPECT_EQ(text.status, 0) << text.err;
   EXPECT_LT(text.out.find("rank 9"), text.out.find("rank 10"));
-  EXPECT_THAT(text.out, HasSubstr("Also recorded without copies or kernels: 3 processes (2 x bash, "
+  EXPECT_THAT(text.out, HasSubstr("Recorded without copies or kernels: 3 processes (2 x bash, "
                                   "nproc)."));
   EXPECT_THAT(text.out, Not(HasSubstr("3.berth")));
   const auto shown = json::parse(run_berth({"analyze", "--format", "json", scratch.file("")}).out);
@@ -99,7 +99,7 @@ TEST(analyze_recording, of_a_folder_of_quiet_processes_says_just_that) {
   write_file(scratch.file("3.berth"), quiet_process("/usr/bin/bash"));
   const auto shown = run_berth({"analyze", scratch.file("")});
   EXPECT_EQ(shown.status, 0);
-  EXPECT_THAT(shown.out, StartsWith("Recorded without copies or kernels: 1 process (bash)."));
+  EXPECT_THAT(shown.out, HasSubstr("Recorded without copies or kernels: 1 process (bash)."));
 }
 
 TEST(analyze_recording, of_a_folder_without_any_is_an_error) {

@@ -61,16 +61,15 @@ void find_file_mapped_copies(const workload& work, std::vector<finding>& finding
   if (chosen.empty() || share < small_share) {
     return;
   }
-  const auto ratio = ratio_to_kernels(work, total);
   const auto way = main_direction(work, chosen);
-  const bool is_fault = ratio.value_or(1.0) > symptom_ratio && share >= material_share;
+  const bool is_fault = is_symptom(work, total) && share >= material_share;
   finding result{
       .rule = "file-mapped-copies",
       .severity = is_fault ? severity::fault : severity::advice,
       .headline = fmt::format(
           "{} straight {} a mapped file {} {}, {}{}.", copies_of(total.count),
           way == direction::host_to_device ? "from" : "into", total.count == 1 ? "takes" : "take",
-          milliseconds(total.wall_ns), compared_with_kernels(ratio),
+          milliseconds(total.wall_ns), compared_with_kernels(work, total),
           found.known > 0 ? fmt::format("; read ahead into pinned memory they "
                                         "would take about {}",
                                         milliseconds(total.wall_ns - found.total_ns))

@@ -27,7 +27,7 @@ constexpr wording keep_destination{
 
 std::string cost_sentence(const workload& work, const sums& total, const gains& found) {
   auto text = fmt::format("Pageable copies take {}, {}", milliseconds(total.wall_ns),
-                          compared_with_kernels(ratio_to_kernels(work, total)));
+                          compared_with_kernels(work, total));
   if (found.known > 0) {
     text += fmt::format("; pinned they would take about {}",
                         milliseconds(total.wall_ns - found.total_ns));
@@ -119,13 +119,12 @@ void find_pageable_copies(const workload& work, std::vector<finding>& findings) 
   std::erase_if(chosen, [&](std::uint32_t index) { return is_of_file(work.copies()[index]); });
   const auto total = sum_of(work, chosen);
   auto found = gains_against(work, chosen, host_end::pinned);
-  const auto ratio = ratio_to_kernels(work, total);
   // Without an expectation the time itself has to do.
   const auto share = work.share_of_span(found.known > 0 ? found.total_ns : total.wall_ns);
   if (chosen.empty() || share < small_share) {
     return;
   }
-  const bool is_fault = ratio.value_or(1.0) > symptom_ratio && share >= material_share;
+  const bool is_fault = is_symptom(work, total) && share >= material_share;
   finding result{.rule = "pageable-copies",
                  .severity = is_fault ? severity::fault : severity::advice,
                  .headline = cost_sentence(work, total, found),

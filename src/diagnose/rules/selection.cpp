@@ -117,6 +117,15 @@ std::optional<double> ratio_to_kernels(const workload& work, const sums& total) 
              : std::nullopt;
 }
 
+bool is_symptom(const workload& work, const sums& total) {
+  if (const auto ratio = ratio_to_kernels(work, total)) {
+    return *ratio > symptom_ratio;
+  }
+  const auto rest = 1.0 - work.share_of_span(total.wall_ns);
+  return !kernel_order(work).without_times() ||
+         work.share_of_span(total.wall_ns) > symptom_ratio * rest;
+}
+
 std::vector<place> places_of(const workload& work, const selection& chosen, std::size_t most) {
   struct entry {
     place sum;
@@ -371,9 +380,12 @@ std::string percent(double share) {
                                    : fmt::format("{:.0f} %", value);
 }
 
-std::string compared_with_kernels(std::optional<double> ratio) {
+std::string compared_with_kernels(const workload& work, const sums& total) {
+  const auto ratio = ratio_to_kernels(work, total);
   if (!ratio) {
-    return "without any kernel";
+    return kernel_order(work).without_times() ? percent(work.share_of_span(total.wall_ns)) +
+                                                    " of the span (when kernels ran is not known)"
+                                              : "without any kernel";
   }
   constexpr double readable = 9.995;  // beyond 1000 % a factor says more
   return *ratio < readable ? percent(*ratio) + " of kernel time"

@@ -96,6 +96,9 @@ struct sums {
 [[nodiscard]] std::optional<double> ratio_to_kernels(const workload& work,
                                                      const sums& total) noexcept;
 
+// Above half of the kernel time. Where that is unknown: even if kernels fill the rest of the span.
+[[nodiscard]] bool is_symptom(const workload& work, const sums& total);
+
 // At most `most` places with the most time, largest first.
 [[nodiscard]] std::vector<place> places_of(const workload& work, const selection& chosen,
                                            std::size_t most = 3);
@@ -159,8 +162,9 @@ struct wording {
 
 // "91 %"
 [[nodiscard]] std::string percent(double share);
-// "91 % of kernel time", "5.3 times the kernel time", "without any kernel"
-[[nodiscard]] std::string compared_with_kernels(std::optional<double> ratio);
+// "91 % of kernel time", "5.3 times the kernel time", "without any kernel"; "12 % of the span (when
+// kernels ran is not known)" where the trace has only their launches.
+[[nodiscard]] std::string compared_with_kernels(const workload& work, const sums& total);
 // "2 copies", "1 copy"
 [[nodiscard]] std::string copies_of(std::uint64_t count, std::string_view adjective = {});
 [[nodiscard]] std::string milliseconds(std::int64_t time_ns);

@@ -45,7 +45,6 @@ void find_slow(const workload& work, selection chosen, std::vector<finding>& fin
     return;
   }
   const auto total = sum_of(work, chosen);
-  const auto ratio = ratio_to_kernels(work, total);
   const auto way = main_direction(work, chosen);
   const auto rate = work.expected().rate(way, host_end::pinned).value_or(0);
   auto evidence = evidence_of(total);
@@ -55,14 +54,14 @@ void find_slow(const workload& work, selection chosen, std::vector<finding>& fin
   for (auto& line : how_to_pin(work, chosen)) {
     fix.push_back("If pageable: " + std::move(line));
   }
-  const bool is_fault = ratio.value_or(1.0) > symptom_ratio && share >= material_share;
+  const bool is_fault = is_symptom(work, total) && share >= material_share;
   findings.push_back(
       {.rule = "unknown-memory-kind",
        .severity = is_fault ? severity::fault : severity::advice,
        .headline = fmt::format(
            "{} take {}, {}, and reach {} where pinned memory gives about {}: their host memory is "
            "probably pageable (the trace does not say).",
-           copies_of(total.count), milliseconds(total.wall_ns), compared_with_kernels(ratio),
+           copies_of(total.count), milliseconds(total.wall_ns), compared_with_kernels(work, total),
            format_rate(total.working_rate().value_or(0)), format_rate(rate)),
        .evidence = std::move(evidence),
        .places = places_of(work, chosen),
@@ -78,8 +77,7 @@ void find_slow(const workload& work, selection chosen, std::vector<finding>& fin
 // copies cost.
 void find_costly(const workload& work, const selection& chosen, std::vector<finding>& findings) {
   const auto total = sum_of(work, chosen);
-  const auto ratio = ratio_to_kernels(work, total);
-  if (chosen.empty() || ratio.value_or(1.0) <= symptom_ratio ||
+  if (chosen.empty() || !is_symptom(work, total) ||
       work.share_of_span(total.wall_ns) < material_share) {
     return;
   }
@@ -91,7 +89,7 @@ void find_costly(const workload& work, const selection& chosen, std::vector<find
        .severity = severity::advice,
        .headline = fmt::format(
            "{} take {}, {}{}; it is not known whether their host memory is pinned, nor {}.",
-           copies_of(total.count), milliseconds(total.wall_ns), compared_with_kernels(ratio),
+           copies_of(total.count), milliseconds(total.wall_ns), compared_with_kernels(work, total),
            rate ? fmt::format(", at {}", format_rate(*rate)) : "",
            has_rate ? "how many bytes they move" : "what this machine's link gives"),
        .evidence = evidence_of(total),

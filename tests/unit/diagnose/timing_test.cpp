@@ -163,6 +163,33 @@ TEST(timing, a_call_behind_a_synchronisation_has_not_waited) {
   }
 }
 
+// Uploads that take `time` of each 20 ms, of which the rest may be a kernel's.
+diagnosed uploads_beside_unknown(nanoseconds time) {
+  trace_builder made;
+  for (int step = 0; step < 6; ++step) {
+    made.h2d(step * 20ms, time, 50 * mb).timed_by(timing::call);
+    made.called(step * 20ms, time, "hipMemcpy").launch(step * 20ms + time, 5us);
+    made.synchronised(step * 20ms + time, 20ms - time);
+  }
+  made.fill(119ms, 1ms);
+  return diagnose_on_round_machine(made);
+}
+
+TEST(timing, where_kernels_have_no_times_copies_are_compared_with_the_span) {
+  const auto shown = uploads_beside_unknown(5ms);
+  const auto* const found = shown.find("pageable-copies");
+  ASSERT_NE(found, nullptr);
+  EXPECT_EQ(found->severity, diagnose::severity::advice);
+  EXPECT_THAT(found->headline, HasSubstr("25 % of the span (when kernels ran is not known)"));
+  EXPECT_THAT(found->headline, Not(HasSubstr("without any kernel")));
+}
+
+TEST(timing, copies_above_half_of_all_that_kernels_can_have_taken_are_a_fault) {
+  const auto shown = uploads_beside_unknown(8ms);
+  ASSERT_NE(shown.find("pageable-copies"), nullptr);
+  EXPECT_EQ(shown.find("pageable-copies")->severity, diagnose::severity::fault);
+}
+
 TEST(timing, a_call_that_may_have_waited_says_nothing_where_nothing_is_expected) {
   trace_builder made;
   for (int step = 0; step < 6; ++step) {

@@ -222,8 +222,8 @@ void note_coverage(const content& recorded, std::vector<std::string>& notes) {
 
 }  // namespace
 
-bool lost_events(const content& recorded, const damage& losses) noexcept {
-  return losses.any() || !recorded.dropped.empty() || recorded.passed.broken_blocks > 0 ||
+bool lost_events(const content& recorded, const damage& losses) {
+  return losses.any() || dropped_by_recorder(recorded) > 0 || recorded.passed.broken_blocks > 0 ||
          recorded.passed.unknown_calls > 0;
 }
 

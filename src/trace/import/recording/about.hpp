@@ -23,7 +23,7 @@ struct conversion {
 };
 
 // Events that are not there: dropped by the recorder, or in blocks that are missing.
-[[nodiscard]] bool lost_events(const content& recorded, const damage& losses) noexcept;
+[[nodiscard]] bool lost_events(const content& recorded, const damage& losses);
 
 // Facts, framework, api, devices, rank and notes.
 [[nodiscard]] metadata describe(const content& recorded, const damage& losses,

@@ -105,7 +105,7 @@ private:
       if (sources_[event.call] == source_of_event::device && devices.size() < 2) {
         if (const auto device = recorded_.get(event, role::device)) {
           devices.insert(*device);
-          note_stream(event, *device);
+          note_stream(event);
         }
       }
     }
@@ -115,7 +115,7 @@ private:
   }
 
   // The recorder's number of a program's stream.
-  void note_stream(const event& which, std::uint64_t /*device*/) {
+  void note_stream(const event& which) {
     const auto handle = recorded_.get(which, role::call_stream);
     const auto number = recorded_.get(which, role::stream);
     if (handle && number) {
