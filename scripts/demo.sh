@@ -66,9 +66,13 @@ else
   build_program
   options=()
   [[ $way != emulated ]] || options=(--emulate mi210)
-  printf '\n$ berth run %s-- %s-%s --mib 8\n\n' "${options[*]:+${options[*]} }" "$program" "$way"
-  "$berth" run "${options[@]}" -- "$program-$way" --mib 8 2>&1 ||
-    printf '\nThe program did not run through; the report above is of what it did.\n'
+  # Each fault alone, so that the others' time does not hide it.
+  for fault in pageable managed pingpong; do
+    words=("${options[@]}" -- "$program-$way" "$fault" --mib 8 --rounds 20)
+    printf '\n$ berth run %s\n\n' "${words[*]}"
+    "$berth" run "${words[@]}" 2>&1 ||
+      printf '\nThe program did not run through; the report above is of what it did.\n'
+  done
 fi
 cat <<END
 

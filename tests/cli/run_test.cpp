@@ -28,6 +28,12 @@ using testing::MatchesRegex;
 using testing::Not;
 using testing::StartsWith;
 
+// The system's programs are not made for a sanitizer that is preloaded into them.
+std::string sanitizer_options() {
+  const char* const given = std::getenv("ASAN_OPTIONS");
+  return (given != nullptr ? std::string(given) + ":" : "") + "detect_leaks=0:handle_segv=0";
+}
+
 // A command line whose temporary files go into a folder of the test's own.
 class run_command : public testing::Test {
 protected:
@@ -35,6 +41,7 @@ protected:
     return run_berth(arguments, output_to::file,
                      {{"BERTH_PRELOAD_LIBRARY", BERTH_STANDIN_RECORDER},
                       {"STANDIN", standin},
+                      {"ASAN_OPTIONS", sanitizer_options()},
                       {"TMPDIR", temporary.file("")}});
   }
   void TearDown() override {
@@ -79,6 +86,7 @@ TEST_F(run_command, preloads_the_recorder_before_what_was_there) {
   const auto shown = run_berth({"run", "sh", "-c", "echo $LD_PRELOAD"}, output_to::file,
                                {{"BERTH_PRELOAD_LIBRARY", BERTH_STANDIN_RECORDER},
                                 {"STANDIN", "nothing"},
+                                {"ASAN_OPTIONS", sanitizer_options()},
                                 {"LD_PRELOAD", BERTH_STANDIN_RECORDER}});
   EXPECT_THAT(shown.out,
               HasSubstr(std::string(BERTH_STANDIN_RECORDER) + ":" + BERTH_STANDIN_RECORDER + "\n"));
@@ -175,7 +183,7 @@ TEST_F(run_command, says_why_a_recorder_is_not_preloaded) {
   EXPECT_THAT(mute.err, HasSubstr("and it did not answer"));
   const auto crash = run({"run", "true"}, "crash");
   EXPECT_EQ(crash.status, 3);
-  EXPECT_THAT(crash.err, HasSubstr("ended by signal 11"));
+  EXPECT_THAT(crash.err, HasSubstr("ended by signal 9"));
   write_file(scratch.file("no_library.so"), "no library");
   const auto bad = run_berth({"run", "true"}, output_to::file,
                              {{"BERTH_PRELOAD_LIBRARY", scratch.file("no_library.so")}});
@@ -240,6 +248,25 @@ TEST_F(run_command, records_children_unless_they_are_left_out) {
   EXPECT_THAT(one.err, HasSubstr("Recorded 1 process."));
 }
 
+TEST_F(run_command, reports_on_what_was_recorded) {
+  const auto shown = run({"run", "--", "sh", "-c", "exit 0"});
+  EXPECT_EQ(shown.status, 0);
+  EXPECT_THAT(shown.out, IsEmpty());
+  EXPECT_THAT(shown.err,
+              AllOf(HasSubstr("berth recording"), HasSubstr("VERDICT"), HasSubstr("8 MiB")));
+  const auto report = scratch.file("report.json");
+  const auto to_file = run({"run", "--format", "json", "-o", report, "--", "true"});
+  EXPECT_THAT(to_file.err, IsEmpty());
+  EXPECT_EQ(nlohmann::json::parse(read_file(report)).at("traces").size(), 1U);
+}
+
+TEST_F(run_command, says_that_a_recording_was_cut) {
+  const auto shown = run({"run", "--", "true"}, "cut");
+  EXPECT_EQ(shown.status, 0);
+  EXPECT_THAT(shown.err, HasSubstr("BTH-1108"));
+  EXPECT_EQ(run({"run", "--check", "--", "true"}, "cut").status, 3);
+}
+
 TEST_F(run_command, shows_what_is_wrong_with_a_recording_and_keeps_the_programs_status) {
   const auto shown = run({"run", "--", "sh", "-c", "exit 6"}, "garbage");
   EXPECT_EQ(shown.status, 6);
@@ -255,6 +282,7 @@ pid_t start_berth(const std::vector<std::string>& arguments, const std::string& 
     ::setpgid(0, 0);
     ::setenv("BERTH_PRELOAD_LIBRARY", BERTH_STANDIN_RECORDER, 1);
     ::setenv("STANDIN", standin, 1);
+    ::setenv("ASAN_OPTIONS", sanitizer_options().c_str(), 1);
     ::setenv("TMPDIR", folder.c_str(), 1);
     std::vector<std::string> owned{BERTH_COMMAND};
     owned.insert(owned.end(), arguments.begin(), arguments.end());

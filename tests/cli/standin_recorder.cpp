@@ -117,7 +117,7 @@ void write_recording(int file, const std::string& mode) {
   const auto mode = variable("STANDIN");
   if (const auto check = variable("BERTH_PRELOAD_CHECK"); !check.empty()) {
     if (mode == "crash") {
-      ::raise(SIGSEGV);
+      ::raise(SIGKILL);
     }
     if (mode != "mute") {
       write_text(std::atoi(check.c_str()), "berth-preload 0.1.0\n");

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // `berth run --emulate`: the recorder and the emulator in one program.
+#include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -13,7 +15,6 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
-using testing::MatchesRegex;
 using testing::Not;
 
 command_end run_emulated(const std::vector<std::string>& variables,
@@ -43,6 +44,44 @@ TEST(RunEmulated, HasAsManyDevicesAsAreAskedFor) {
   EXPECT_EQ(end.status, 0);
   EXPECT_THAT(end.err, HasSubstr("2 x AMD Instinct MI210"));
 }
+
+// The bundled program, each of its parts alone, so that no other decides what is much.
+class ThreeSymptoms : public testing::TestWithParam<std::pair<const char*, const char*>> {
+protected:
+  void SetUp() override {
+    BERTH_REQUIRE_ROCM();
+    if (!std::filesystem::exists(BERTH_THREE_SYMPTOMS)) {
+      GTEST_SKIP() << "the program was not built: libamdhip64-dev is absent";
+    }
+    if (BERTH_SANITIZED) {
+      GTEST_SKIP() << "there is no recorder with a sanitizer";
+    }
+  }
+};
+
+TEST_P(ThreeSymptoms, AreFoundAndTheCuredProgramHasNone) {
+  const auto [part, rule] = GetParam();
+  const std::vector<std::string> words{"--", BERTH_THREE_SYMPTOMS, part, "--mib",
+                                       "8",  "--rounds",           "20"};
+  const auto ill = run_emulated({}, words);
+  EXPECT_EQ(ill.status, 0) << ill.err;
+  EXPECT_THAT(ill.out, HasSubstr(std::string(part) + " "));
+  EXPECT_THAT(ill.err, HasSubstr("[" + std::string(rule) + "]"));
+  auto with_cure = words;
+  with_cure.emplace_back("--cured");
+  const auto cured = run_emulated({}, with_cure);
+  EXPECT_EQ(cured.status, 0) << cured.err;
+  EXPECT_THAT(cured.err, AllOf(HasSubstr("VERDICT"), Not(HasSubstr("FAULT"))));
+  for (const auto* const any : {"pageable-copies", "managed-without-migration", "ping-pong"}) {
+    EXPECT_THAT(cured.err, Not(HasSubstr("[" + std::string(any) + "]")));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Parts, ThreeSymptoms,
+                         testing::Values(std::pair{"pageable", "pageable-copies"},
+                                         std::pair{"managed", "managed-without-migration"},
+                                         std::pair{"pingpong", "ping-pong"}),
+                         [](const auto& about) { return std::string(about.param.first); });
 
 }  // namespace
 }  // namespace berth::test

@@ -299,6 +299,11 @@ int run_run(const run_options& options, const streams& io) {
     return status_of_run(*end, exit_status::unusable, options.check);
   }
   const auto reported = report_on(files, *run, options, io);
+  if (options.emulate) {
+    io.err
+        << "Note  On an emulated device times and rates are those of this machine's CPU: what the "
+           "program\n      does is true, how long it takes is not a GPU's.\n";
+  }
   if (!run->scratch) {
     name_recordings(files, io);
   }
