@@ -118,7 +118,13 @@ TEST(PreloadLibrary, ShowsItsCallsAndNothingElse) {
   for (std::size_t index = 1; index < interpose::call_count; ++index) {
     expected.emplace(interpose::call_rows[index].name);
   }
-  EXPECT_EQ(elf_file(BERTH_PRELOAD).shown(), expected);
+  const auto shown = elf_file(BERTH_PRELOAD).shown();
+  for (const auto& name : expected) {
+    EXPECT_TRUE(shown.contains(name)) << name << " is hidden";
+  }
+  for (const auto& name : shown) {
+    EXPECT_TRUE(expected.contains(name)) << name << " is shown";
+  }
 }
 
 // A named version would not be found by programs that are linked against versioned symbols, as

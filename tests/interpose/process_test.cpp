@@ -148,7 +148,7 @@ TEST(Process, MayExitInASignalHandler) {
 
 TEST(Process, MayForkInASignalHandler) {
   auto program = linked({"forks_in_handler"});
-  EXPECT_EQ(program.record().copies().size(), 4000U);
+  EXPECT_EQ(program.record().copies().size(), 1000U);
 }
 
 TEST(Process, MayHaveSmallStacks) {
