@@ -132,13 +132,12 @@ private:
 
   void put_head() {
     const auto& about = events_.about;
-    text_ += fmt::format(
-        "{{\"{}\":1,\"displayTimeUnit\":\"ns\",\"otherData\":{{\"file\":{},\"format\":{}",
-        chrome_export_member, json_text(about.file), json_text(about.format));
+    text_ += fmt::format(R"({{"{}":1,"displayTimeUnit":"ns","otherData":{{"file":{},"format":{})",
+                         chrome_export_member, json_text(about.file), json_text(about.format));
     for (const auto& [key, value] : about.facts) {
       text_ += fmt::format(",{}:{}", json_text(key), json_text(value));
     }
-    text_ += "},\"traceEvents\":[";
+    text_ += R"(},"traceEvents":[)";
   }
 
   void find_order() {

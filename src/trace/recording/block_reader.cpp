@@ -13,8 +13,9 @@
 namespace berth::trace::recording {
 namespace {
 
-// Holds a whole block wherever it begins, and more, so that the file is read in large parts.
-constexpr std::size_t window_bytes = 2 * (block_header_bytes + most_block_bytes);
+// What of the file is in memory: enough for most blocks, and for the largest wherever it begins.
+constexpr std::size_t small_window = 1 << 19;
+constexpr std::size_t large_window = 2 * (block_header_bytes + most_block_bytes);
 
 // Behind damage, each place that looks like a header costs a checksum of what it claims to hold.
 // A file made to look so everywhere must not take for ever: what lies behind this much vain work is
@@ -103,7 +104,7 @@ struct block_reader::state {
   std::unique_ptr<ZSTD_DCtx, free_context> decompressor;
   std::vector<std::byte> plain;
 
-  explicit state(byte_source from) : source(std::move(from)), window(window_bytes) {}
+  explicit state(byte_source from) : source(std::move(from)), window(small_window) {}
 
   [[nodiscard]] std::span<const std::byte> ahead() const noexcept {
     return std::span(window).subspan(begin, end - begin);
@@ -121,6 +122,9 @@ struct block_reader::state {
               window.begin() + static_cast<std::ptrdiff_t>(end), window.begin());
     end -= begin;
     begin = 0;
+    if (bytes > window.size()) {
+      window.resize(large_window);
+    }
     const auto room = std::span(window).subspan(end);
     auto count = source.read({reinterpret_cast<char*>(room.data()), room.size()});
     if (!count) {

@@ -109,11 +109,11 @@ TEST(HostEnd, IsTheOneThatTheCallSays) {
   values[role::dst] = 1;
   values[role::src] = 2;
   values[role::bytes] = 3;
-  EXPECT_EQ(host_end_of(call_id::cuMemcpyHtoD_v2, values).first, 2U);
-  EXPECT_EQ(host_end_of(call_id::cuMemcpyDtoH_v2, values).first, 1U);
-  EXPECT_EQ(host_end_of(call_id::hipMemcpy, values).bytes, 0U) << "by address";
+  EXPECT_EQ(host_end_of<call_id::cuMemcpyHtoD_v2>(values).first, 2U);
+  EXPECT_EQ(host_end_of<call_id::cuMemcpyDtoH_v2>(values).first, 1U);
+  EXPECT_EQ(host_end_of<call_id::hipMemcpy>(values).bytes, 0U) << "by address";
   values[role::way] = static_cast<std::uint64_t>(way::to_host);
-  EXPECT_EQ(host_end_of(call_id::hipMemcpy, values).first, 1U);
+  EXPECT_EQ(host_end_of<call_id::hipMemcpy>(values).first, 1U);
 }
 
 }  // namespace
