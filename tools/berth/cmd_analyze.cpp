@@ -73,7 +73,8 @@ bool is_quiet(const report::trace_report& shown) {
 bool stands_before(const report::trace_report& a, const report::trace_report& b) {
   const auto key = [](const report::trace_report& shown) {
     const auto begin = shown.about.facts.find("process.begin_monotonic_ns");
-    const std::string_view time = begin != shown.about.facts.end() ? begin->second : "";
+    const std::string_view time =
+        begin != shown.about.facts.end() ? std::string_view(begin->second) : std::string_view();
     return std::tuple(shown.about.rank.value_or(std::numeric_limits<std::int64_t>::max()),
                       time.size(), time);
   };
