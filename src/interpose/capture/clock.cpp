@@ -15,7 +15,7 @@ namespace berth::interpose {
 namespace {
 
 // Shorter stretches tell little of the rate.
-constexpr std::uint64_t least_stretch_ns = 1'000'000;
+constexpr std::int64_t least_stretch_ns = 1'000'000;
 
 #if defined(__x86_64__)
 bool has_invariant_counter() noexcept {
@@ -71,9 +71,16 @@ tick_scale::moment tick_scale::now() const noexcept {
 }
 
 void tick_scale::renew() noexcept {
-  const auto next = now();
-  if (from_ == tick_source::monotonic || next.ns < last_.ns + least_stretch_ns ||
-      next.ticks <= last_.ticks) {
+  if (from_ == tick_source::monotonic) {
+    return;
+  }
+  auto next = now();
+  while (ns_per_tick_ == 0 && next.ns < last_.ns + std::uint64_t{least_stretch_ns}) {
+    const timespec rest{.tv_sec = 0, .tv_nsec = least_stretch_ns};
+    ::nanosleep(&rest, nullptr);
+    next = now();
+  }
+  if (next.ns < last_.ns + std::uint64_t{least_stretch_ns} || next.ticks <= last_.ticks) {
     return;
   }
   ns_per_tick_ =

@@ -41,7 +41,8 @@ enum class tick_source : std::uint8_t { monotonic, processor };
 class tick_scale {
 public:
   explicit tick_scale(tick_source from) noexcept;
-  // From now on by the last moment and this one.
+  // From now on by the last moment and this one. The first time it may wait a millisecond: before,
+  // the rate is not known.
   void renew() noexcept;
   [[nodiscard]] std::uint64_t nanoseconds(std::uint64_t ticks) const noexcept;
   [[nodiscard]] std::uint64_t duration(std::uint64_t ticks) const noexcept;
@@ -55,7 +56,7 @@ private:
 
   tick_source from_;
   moment last_;
-  double ns_per_tick_ = 1;
+  double ns_per_tick_ = 0;  // 0: not known yet
 };
 
 }  // namespace berth::interpose

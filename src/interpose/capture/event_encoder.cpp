@@ -137,7 +137,8 @@ void event_encoder::put_value(std::size_t one, std::uint64_t value) noexcept {
   to_.put_signed(values_.difference(one, value));
 }
 
-void event_encoder::put(const raw_event& event, const tick_scale& scale) noexcept {
+void event_encoder::put(const raw_event& event, std::uint64_t begin_ns,
+                        std::uint64_t duration_ns) noexcept {
   struct extra {
     std::size_t index;
     role which;
@@ -161,7 +162,7 @@ void event_encoder::put(const raw_event& event, const tick_scale& scale) noexcep
     add(3, event.content);
   }
   const auto index = static_cast<std::size_t>(event.call);
-  put_head(index, scale.nanoseconds(event.begin), scale.duration(event.duration),
+  put_head(index, begin_ns, duration_ns,
            (event.status != 0 ? trace::recording::event_failed : 0) |
                (count > 0 ? trace::recording::event_has_extras : 0));
   if (event.status != 0) {

@@ -7,7 +7,6 @@
 #include <string_view>
 
 #include "interpose/capture/calls.hpp"
-#include "interpose/capture/clock.hpp"
 #include "interpose/capture/thread_log.hpp"
 #include "trace/recording/layout.hpp"
 
@@ -51,7 +50,7 @@ public:
   event_encoder(trace::recording::byte_writer& to, std::uint32_t thread,
                 std::uint64_t base) noexcept;
   // Pre: room for most_event_bytes.
-  void put(const raw_event& event, const tick_scale& scale) noexcept;
+  void put(const raw_event& event, std::uint64_t begin_ns, std::uint64_t duration_ns) noexcept;
   void put(const device_record& record) noexcept;
   void put_window(std::uint64_t time, bool begins) noexcept;
 

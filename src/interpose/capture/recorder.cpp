@@ -373,7 +373,9 @@ void recorder::drain_events(thread_log& log) noexcept {
       if (to.room() < event_encoder::most_event_bytes) {
         break;
       }
-      encoder.put(*event, scale_);
+      // Two scales may differ by a clock's reading; a thread's events keep their order.
+      log.last_begin_ns = std::max(log.last_begin_ns, scale_.nanoseconds(event->begin));
+      encoder.put(*event, log.last_begin_ns, scale_.duration(event->duration));
       log.events.pop();
       ++events_;
       --left;

@@ -87,6 +87,8 @@ struct thread_log {
 
   std::atomic<std::uint64_t> dropped{0};  // since the drainer looked
 
+  std::uint64_t last_begin_ns = 0;  // the drainer's: of the last event that it has written
+
   // The thread's own.
   std::uint64_t began = 0;      // ticks: when it got its log
   std::uint64_t unwinding = 0;  // ticks spent on call sites

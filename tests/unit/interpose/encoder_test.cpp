@@ -92,7 +92,7 @@ TEST(EventEncoder, WritesEveryRecordedCallSoThatItIsReadTheSame) {
       if (const auto call = static_cast<call_id>(index); is_recorded(call)) {
         const auto before = to.size();
         written.push_back(any_event(random, call));
-        encoder.put(written.back(), tick_scale(tick_source::monotonic));
+        encoder.put(written.back(), written.back().begin, written.back().duration);
         EXPECT_LE(to.size() - before, event_encoder::most_event_bytes);
       }
     }
@@ -127,7 +127,7 @@ TEST(EventEncoder, WritesTheLongestEventWithinItsBound) {
     event.has_content = true;
     event.content = std::uint64_t{1} << 63U;
     event.values.fill(std::uint64_t{1} << 63U);
-    encoder.put(event, tick_scale(tick_source::monotonic));
+    encoder.put(event, event.begin, event.duration);
     EXPECT_LE(to.size() - before, event_encoder::most_event_bytes);
   }
 }

@@ -30,7 +30,7 @@ using test::settings_for;
 raw_event copy_event(std::uint64_t bytes) {
   raw_event event;
   event.call = call_id::hipMemcpy;
-  event.begin = monotonic_ns();
+  event.begin = read_ticks(find_tick_source());
   event.duration = 1;
   event.values = {1, 2, bytes, 1};  // dst, src, bytes, way
   return event;
