@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "interpose/capture/clock.hpp"
 #include "interpose/capture/coverage.hpp"
 #include "interpose/capture/device_log.hpp"
 #include "interpose/capture/devices.hpp"
