@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -306,8 +307,7 @@ class fake_source final : public device_source {
 public:
   explicit fake_source(recorder& to) : to_(to) {}
   void deliver() noexcept override {
-    if (!given_) {
-      given_ = true;
+    if (!given_.exchange(true)) {
       const auto name = to_.devices().intern("a_kernel");
       to_.devices().add({.what = record_id::device_kernel, .begin = 5, .end = 9, .name = name});
     }
@@ -316,7 +316,7 @@ public:
 
 private:
   recorder& to_;
-  bool given_ = false;
+  std::atomic<bool> given_{false};
 };
 
 TEST(Recorder, WritesWhatDevicesDid) {
