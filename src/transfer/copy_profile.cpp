@@ -37,7 +37,7 @@ constexpr std::array nominal_to_host{
     staging_rule{1 * mib, 4, 128 * kib, 512 * kib, 64 * kib},
     staging_rule{3 * mib, 8, 128 * kib, 512 * kib, 64 * kib},
     staging_rule{8 * mib, 12, 256 * kib, 1 * mib, 64 * kib},
-    staging_rule{32 * mib, 12, 256 * kib, 4 * mib, 128 * kib},
+    staging_rule{12 * mib, 12, 256 * kib, 4 * mib, 128 * kib},
 };
 
 // With one or two threads only the large copies win, and large blocks cost them least.
