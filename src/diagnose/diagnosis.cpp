@@ -13,20 +13,22 @@
 namespace berth::diagnose {
 namespace {
 
-// Each copy once, by its largest gain: two findings about one copy do not save twice. Copies of
-// different findings may run side by side, so the span is a limit too, unless one finding alone is
-// above it with host time.
+// Each copy once, by its largest gain: two findings about one copy do not save twice. What is not
+// about copies (calls, page faults) saves time of its own. Copies of different findings may run
+// side by side, so the span is a limit too, unless one finding alone is above it with host time.
 std::int64_t combined_saving(const workload& work, const std::vector<finding>& findings) {
   std::unordered_map<std::uint32_t, std::int64_t> best;
   std::int64_t largest = 0;
+  std::int64_t sum = 0;
   for (const auto& found : findings) {
-    largest = std::max(largest, found.saving ? found.saving->time_ns : 0);
+    const auto saved = found.saving ? found.saving->time_ns : 0;
+    largest = std::max(largest, saved);
+    sum += found.gains.empty() ? std::min(saved, work.totals().span_ns) : 0;
     for (const auto& [copy, time] : found.gains) {
       auto& known = best[copy];
       known = std::max(known, time);
     }
   }
-  std::int64_t sum = 0;
   for (const auto& [copy, time] : best) {
     sum += time;
   }
@@ -166,7 +168,7 @@ std::vector<std::string> notes_of(const workload& work, const std::vector<findin
   const bool has_places = std::any_of(findings.begin(), findings.end(),
                                       [](const finding& one) { return !one.places.empty(); });
   const bool has_functions = std::any_of(work.copies().begin(), work.copies().end(),
-                                         [](const copy& one) { return one.function != 0; });
+                                         [](const copy& one) { return one.place.is_known(); });
   // Our own recordings have facts, and no Python stacks whatever the profiler is told.
   const auto& about = work.events().about;
   if (has_places && !has_functions && about.framework == "PyTorch" && about.facts.empty()) {

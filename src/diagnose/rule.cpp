@@ -27,6 +27,8 @@ constexpr std::array all{
     rule{"kernel-copies", "Copies that take compute units from kernels", find_kernel_copies},
     rule{"managed-without-migration", "Managed memory that does not migrate",
          find_managed_without_migration},
+    rule{"managed-page-faults", "Managed memory that moves by page faults",
+         find_managed_page_faults},
     rule{"host-memory-in-kernels", "Kernels that may read host memory in place",
          find_host_memory_in_kernels},
     rule{"wrong-free", "Memory is freed by the wrong call", find_wrong_free},

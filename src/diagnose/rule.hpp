@@ -42,6 +42,7 @@ void find_allocation_in_a_loop(const workload& work, std::vector<finding>& findi
 void find_remote_numa(const workload& work, std::vector<finding>& findings);
 void find_kernel_copies(const workload& work, std::vector<finding>& findings);
 void find_managed_without_migration(const workload& work, std::vector<finding>& findings);
+void find_managed_page_faults(const workload& work, std::vector<finding>& findings);
 void find_host_memory_in_kernels(const workload& work, std::vector<finding>& findings);
 void find_wrong_free(const workload& work, std::vector<finding>& findings);
 void find_failed_calls(const workload& work, std::vector<finding>& findings);

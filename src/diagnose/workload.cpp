@@ -2,7 +2,6 @@
 #include "diagnose/workload.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <iterator>
 #include <limits>
@@ -51,37 +50,6 @@ struct on_thread {
 
 on_thread placed(const trace::trace& events, row index) {
   return {events.thread_of(index).value_or(no_row), events.begin(index), events.end(index), index};
-}
-
-// Frames of the frameworks themselves and of the interpreter: the program's own line is above them.
-bool is_library_frame(std::string_view frame) noexcept {
-  constexpr std::array<std::string_view, 6> prefixes{
-      "torch/", "<built-in", "nn.Module:", "<frozen", "threading.py", "contextlib.py"};
-  constexpr std::array<std::string_view, 3> parts{"/torch/", "/site-packages/", "/dist-packages/"};
-  // "cudaMemcpy in libcudart.so.12", "libcudart.so.12+0x1234"
-  constexpr std::array<std::string_view, 12> libraries{
-      "libcuda", "libamdhip64", "libhsa-runtime64", "libtorch", "libc10",    "libpython",
-      "libc.so", "libstdc++",   "libpthread",       "libberth", "libcublas", "libjax"};
-  constexpr std::string_view before_file = " in ";
-  const auto place = frame.rfind(before_file);
-  const auto file =
-      place == std::string_view::npos ? frame : frame.substr(place + before_file.size());
-  const auto contains = [&](std::string_view part) {
-    return frame.find(part) != std::string_view::npos;
-  };
-  return std::any_of(prefixes.begin(), prefixes.end(),
-                     [&](std::string_view prefix) { return frame.starts_with(prefix); }) ||
-         std::any_of(parts.begin(), parts.end(), contains) ||
-         std::any_of(libraries.begin(), libraries.end(),
-                     [&](std::string_view library) { return file.starts_with(library); });
-}
-
-// The innermost frame that is the program's own; 0 if there is none.
-trace::name_id own_frame(const trace::trace& events, const trace::call_site& site) {
-  const auto own = std::find_if(site.frames.begin(), site.frames.end(), [&](trace::name_id frame) {
-    return !is_library_frame(events.text(frame));
-  });
-  return own != site.frames.end() ? *own : 0;
 }
 
 // The ranges that are open on a thread at some moment, outermost first. What is asked of them is
@@ -136,7 +104,7 @@ private:
   // The program's function that the range itself names; 0 if it names none.
   [[nodiscard]] trace::name_id function_of(row range) const {
     if (events_.kind(range) == event_kind::python_range &&
-        !is_library_frame(events_.name_text(range))) {
+        owner_of_frame(events_.name_text(range)) == frame_owner::program) {
       return events_.name(range);
     }
     const auto* const site = events_.site(range);
@@ -310,7 +278,7 @@ void workload::find_places() {
     }
     open.close_until(call.thread, call.begin);
     copies_[index].framework_operator = open.outermost_operator();
-    copies_[index].function = open.innermost_function();
+    copies_[index].place.function = open.innermost_function();
     // What the thread does right behind the call: if it waits, it waits for this copy.
     while (next != waits.end() && !(call < *next)) {
       ++next;
@@ -327,8 +295,8 @@ void workload::find_sites() {
   const auto& events = *events_;
   for (auto& which : copies_) {
     const auto* const site = which.call != no_row ? events.site(which.call) : nullptr;
-    if (which.function == 0 && site != nullptr) {
-      which.function = own_frame(events, *site);
+    if (!which.place.is_known() && site != nullptr) {
+      which.place = place_in(events, *site);
     }
   }
 }
@@ -494,9 +462,9 @@ std::string workload::describe_place(const copy& which) const {
   } else if (which.call != no_row) {
     where = events_->name_text(which.call);
   }
-  if (which.function != 0) {
+  if (which.place.is_known()) {
     where += where.empty() ? "" : " at ";
-    where += events_->text(which.function);
+    where += describe(*events_, which.place);
   }
   return where.empty() ? "unknown place" : where;
 }

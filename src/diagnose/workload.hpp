@@ -13,6 +13,7 @@
 
 #include "core/interval.hpp"
 #include "diagnose/expectation.hpp"
+#include "diagnose/frames.hpp"
 #include "trace/trace.hpp"
 
 namespace berth::diagnose {
@@ -30,9 +31,10 @@ struct copy {
   // The call that started it, and the synchronisation that waits for it right behind that call.
   trace::row call = trace::no_row;
   trace::row wait = trace::no_row;
-  // The outermost operator and the innermost function of the program around the call.
+  // The outermost operator and the innermost function of the program around the call; where no
+  // function of the program is known, a library's.
   trace::row framework_operator = trace::no_row;
-  trace::name_id function = 0;
+  stack_place place = {};
   // Part of [begin, end) in which the copy cannot have run: kernels of its own stream did. Where
   // kernels have no times, what a blocking call took beyond what its memory explains, if it may
   // have waited for kernels.

@@ -190,8 +190,12 @@ public:
     details.destination_address = address;
     return memory_call(trace::event_kind::other_call, at, duration, name, details);
   }
-  trace_builder& migration(nanoseconds at, nanoseconds duration) {
-    return device_activity(trace::event_kind::migration, at, duration, trace::transfer{});
+  trace_builder& migration(nanoseconds at, nanoseconds duration, bytes_or_unknown bytes = {},
+                           direction way = direction::unknown) {
+    trace::transfer details;
+    details.bytes = bytes;
+    details.direction = way;
+    return device_activity(trace::event_kind::migration, at, duration, details);
   }
   // The last call.
   trace_builder& failed(std::int32_t status) {

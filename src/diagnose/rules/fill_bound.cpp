@@ -24,9 +24,6 @@ namespace {
 constexpr bytes_t smallest_piece = 256 * kib;
 constexpr std::size_t fewest_uses = 4;
 constexpr std::size_t fewest_fills = 4;
-// One CPU thread moves about 10 GB/s, into fresh pages a tenth of that, at best some 20.
-constexpr double slowest_fill = 1.0;
-constexpr double fastest_fill = 25.0;
 // A gap in which the device works for longer than this is no idle gap.
 constexpr double idle_part = 0.5;
 // Four threads fill 3.4 times as fast as one (docs/performance.md: 34 of 10 GB/s).
@@ -41,7 +38,7 @@ std::optional<std::uint64_t> staging_address(const copy& which) {
 using staged_copies = std::map<std::pair<std::uint32_t, direction>, selection>;
 
 staged_copies staged_of(const workload& work) {
-  const auto pinned = select(work, [](const copy& which) {
+  auto pinned = select(work, [](const copy& which) {
     return is_page_locked(which.host_kind()) &&
            which.details->bytes.value_or(0) >= smallest_piece && staging_address(which);
   });
@@ -50,6 +47,11 @@ staged_copies staged_of(const workload& work) {
     const auto& which = work.copies()[index];
     return std::tuple(which.device, which.details->direction, *staging_address(which));
   };
+  // Data that goes to and fro is no staging: the host works on it, and has a rule of its own.
+  const auto to_and_fro = round_trips_by_address(work);
+  std::erase_if(pinned, [&](std::uint32_t index) {
+    return std::binary_search(to_and_fro.begin(), to_and_fro.end(), index);
+  });
   for (const auto index : pinned) {
     ++uses[key_of_use(index)];
   }
@@ -61,17 +63,6 @@ staged_copies staged_of(const workload& work) {
     }
   }
   return staged;
-}
-
-// All that a device does, so that what is left is idle.
-interval_set busy_of(const workload& work, std::uint32_t device) {
-  std::vector<interval> copying;
-  for (const auto& which : work.copies()) {
-    if (which.device == device) {
-      copying.push_back({which.begin, which.end});
-    }
-  }
-  return united(work.kernels_of(device), interval_set(std::move(copying)));
 }
 
 struct filling {
@@ -89,7 +80,7 @@ bool is_unchanged(const copy& before, const copy& after) {
 std::vector<filling> fillings_of(const workload& work, const kernel_order& kernels,
                                  const selection& staged) {
   const auto device = work.copies()[staged.front()].device;
-  const auto busy = busy_of(work, device);
+  const auto busy = work_of_device(work, device);
   std::vector<filling> found;
   for (std::size_t at = 1; at < staged.size(); ++at) {
     const auto& before = work.copies()[staged[at - 1]];
@@ -102,9 +93,8 @@ std::vector<filling> fillings_of(const workload& work, const kernel_order& kerne
         (is_upload && is_unchanged(before, after))) {
       continue;
     }
-    const auto rate = gb_per_s(*copied.details->bytes, std::chrono::nanoseconds(gap.length()));
     const auto idle = gap.length() - busy.covered(gap);
-    if (rate < slowest_fill || rate > fastest_fill ||
+    if (!is_pace_of_cpu(*copied.details->bytes, gap) ||
         static_cast<double>(idle) < idle_part * static_cast<double>(gap.length())) {
       continue;
     }

@@ -187,26 +187,11 @@ bytes_t saturating_product(bytes_t bytes, std::uint64_t count) noexcept {
 }
 
 std::string describe_call(const workload& work, trace::row call) {
-  // Between the program and the recorder: no place of the program.
-  constexpr std::array<std::string_view, 10> runtimes{
-      "libcuda", "libamdhip64", "libhsa-runtime", "libberth",  "libtorch",
-      "libc10",  "libpython",   "libc.so",        "libstdc++", "libpthread"};
   const auto& events = work.events();
   std::string text(events.name_text(call));
   const auto* const site = events.site(call);
-  if (site == nullptr) {
-    return text;
-  }
-  const auto own = std::find_if(site->frames.begin(), site->frames.end(), [&](trace::name_id id) {
-    return std::none_of(runtimes.begin(), runtimes.end(), [&](std::string_view runtime) {
-      return contains(events.text(id), runtime);
-    });
-  });
-  if (own != site->frames.end()) {
-    text += " at ";
-    text += events.text(*own);
-  }
-  return text;
+  const auto place = site != nullptr ? place_in(events, *site) : stack_place{};
+  return place.is_known() ? text + " at " + describe(events, place) : text;
 }
 
 bool has_facts(const workload& work) noexcept {

@@ -163,9 +163,11 @@ void find_no_overlap(const workload& work, std::vector<finding>& findings) {
 }
 
 void find_slow_pinned_copies(const workload& work, std::vector<finding>& findings) {
-  // Those from another NUMA node are known to be slow for that.
+  // Those from another NUMA node are known to be slow for that; how long a call blocked says how
+  // long it waited, too, and nothing of the path.
   auto slow = select(work, [&](const copy& which) {
-    return is_page_locked(which.host_kind()) && !is_tiny(which) && !is_remote(work, which);
+    return is_page_locked(which.host_kind()) && !is_tiny(which) && !is_remote(work, which) &&
+           which.details->time == trace::timing::device;
   });
   std::erase_if(slow, [&](std::uint32_t index) {
     const auto& which = work.copies()[index];

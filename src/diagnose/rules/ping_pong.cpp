@@ -28,8 +28,15 @@ enum class identity : std::uint8_t { address, size };
 // Host address where known; else 0 and the size and kind stand for it.
 using buffer_key = std::tuple<std::uint32_t, std::uint64_t, bytes_t, memory_kind>;
 
+// The host's part of a trip: the device waits for it.
+struct host_turn {
+  std::uint32_t upload;  // that ends it
+  interval time;
+};
+
 struct round_trips {
   selection copies;  // the downloads and the uploads that bring the data back
+  std::vector<host_turn> turns;
   std::uint64_t count = 0;
 };
 
@@ -64,6 +71,13 @@ bool is_round_trip(const kernel_order& kernels, const copy& before, const copy& 
          down.end <= after.begin && kernels.any_between(down.device, {before.end, down.begin});
 }
 
+// Whether the host goes over the data before it sends it back. Only devices know that they idle.
+bool is_turn_of_host(const copy& down, const copy& after) {
+  return down.details->time == trace::timing::device &&
+         after.details->time == trace::timing::device &&
+         is_pace_of_cpu(*down.details->bytes, {down.end, after.begin});
+}
+
 round_trips trips_of(const workload& work, const kernel_order& kernels, const selection& buffer,
                      identity how) {
   round_trips found;
@@ -77,6 +91,9 @@ round_trips trips_of(const workload& work, const kernel_order& kernels, const se
     if ((how == identity::address || one_stream) && is_round_trip(kernels, before, down, after)) {
       found.copies.push_back(buffer[at]);
       found.copies.push_back(buffer[at + 1]);
+      if (how == identity::address && is_turn_of_host(down, after)) {
+        found.turns.push_back({buffer[at + 1], {down.end, after.begin}});
+      }
       ++found.count;
     }
   }
@@ -92,6 +109,7 @@ round_trips all_trips(const workload& work, identity how) {
     if (found.count >= fewest_trips) {
       all.count += found.count;
       all.copies.insert(all.copies.end(), found.copies.begin(), found.copies.end());
+      all.turns.insert(all.turns.end(), found.turns.begin(), found.turns.end());
     }
   }
   std::sort(all.copies.begin(), all.copies.end());
@@ -135,10 +153,60 @@ void add_untimed(const workload& work, const round_trips& all, std::vector<findi
        .gains = {}});
 }
 
+// Wall time in which the host has the data and no device does anything.
+std::int64_t idle_in(const workload& work, const std::vector<host_turn>& turns) {
+  std::vector<interval> times;
+  std::map<std::uint32_t, interval_set> busy;
+  interval_set working;
+  for (const auto& turn : turns) {
+    times.push_back(turn.time);
+    const auto device = work.copies()[turn.upload].device;
+    if (busy.try_emplace(device).second) {
+      working = united(working, work_of_device(work, device));
+    }
+  }
+  return without(interval_set(std::move(times)), working).length();
+}
+
+// The idle time goes to the uploads that end it, by the length of their turns.
+void add_idle(std::vector<gain>& each, const std::vector<host_turn>& turns, std::int64_t idle_ns) {
+  std::int64_t sum = 0;
+  for (const auto& turn : turns) {
+    sum += turn.time.length();
+  }
+  for (const auto& turn : turns) {
+    const auto share = static_cast<double>(turn.time.length()) / static_cast<double>(sum);
+    const auto part = static_cast<std::int64_t>(static_cast<double>(idle_ns) * share);
+    const auto known = std::find_if(each.begin(), each.end(),
+                                    [&](const gain& one) { return one.copy == turn.upload; });
+    if (known != each.end()) {
+      known->time_ns += part;
+    } else {
+      each.push_back({turn.upload, part});
+    }
+  }
+}
+
+std::string sentence_on_trips(const round_trips& all, const sums& total, std::int64_t idle_ns,
+                              double share, identity how) {
+  const bool certain = how == identity::address;
+  return fmt::format(
+      "The same data {} to and fro: {} round trips move {} in {}{}{} of the span ({}).",
+      certain ? "goes" : "seems to go", all.count, format_bytes(total.bytes),
+      milliseconds(total.wall_ns),
+      idle_ns > 0 ? fmt::format(", and the GPU idles {} while the host has it: together ",
+                                milliseconds(idle_ns))
+                  : ", ",
+      percent(share),
+      certain ? "same host addresses"
+              : "from equal sizes in strict turns: the trace has no addresses");
+}
+
 void find_by(const workload& work, identity how, std::vector<finding>& findings) {
   const auto all = all_trips(work, how);
   const auto total = sum_of(work, all.copies);
-  const auto share = work.share_of_span(total.wall_ns);
+  const auto idle = idle_in(work, all.turns);
+  const auto share = work.share_of_span(total.wall_ns + idle);
   if (all.copies.empty()) {
     return;
   }
@@ -149,30 +217,34 @@ void find_by(const workload& work, identity how, std::vector<finding>& findings)
     return;
   }
   auto found = gains_without(work, all.copies);
+  add_idle(found.each, all.turns, idle);
   const bool certain = how == identity::address;
   auto evidence = evidence_of(total);
   evidence.insert(evidence.begin(), {"round trips", static_cast<double>(all.count), unit::count});
+  if (idle > 0) {
+    evidence.push_back(
+        {"GPU idle in the host's part", static_cast<double>(idle), unit::nanoseconds});
+  }
   evidence.push_back({"share of the span", share, unit::share});
   findings.push_back(
       {.rule = "ping-pong",
        // A suspicion is no fault: a pipeline with results as large as its inputs looks the same.
        .severity = certain && share >= fault_share ? severity::fault : severity::advice,
-       .headline = fmt::format(
-           "The same data {} to and fro: {} round trips move {} in {}, {} of the span ({}).",
-           certain ? "goes" : "seems to go", all.count, format_bytes(total.bytes),
-           milliseconds(total.wall_ns), percent(share),
-           certain ? "same host addresses"
-                   : "from equal sizes in strict turns: the trace has no addresses"),
+       .headline = sentence_on_trips(all, total, idle, share, how),
        .evidence = std::move(evidence),
        .places = places_of(work, all.copies),
-       .lost_ns = found.total_ns,
-       .saving = saving{found.total_ns, bound::at_most, provenance::modelled,
+       .lost_ns = found.total_ns + idle,
+       .saving = saving{found.total_ns + idle, bound::at_most, provenance::modelled,
                         "if the data stays on the GPU and the host's part runs there at no cost"},
        .fix = {in_terms_of(work, stay)},
        .gains = std::move(found.each)});
 }
 
 }  // namespace
+
+selection round_trips_by_address(const workload& work) {
+  return all_trips(work, identity::address).copies;
+}
 
 void find_ping_pong(const workload& work, std::vector<finding>& findings) {
   find_by(work, identity::address, findings);

@@ -14,13 +14,13 @@ namespace berth::diagnose {
 namespace {
 
 // Copies with the same key are of the same place, without building its text for each.
-using place_key = std::tuple<trace::name_id, trace::name_id>;
+using place_key = std::tuple<trace::name_id, stack_place>;
 
 place_key key_of(const workload& work, const copy& which) {
   const auto& events = work.events();
   const auto source =
       which.framework_operator != trace::no_row ? which.framework_operator : which.call;
-  return {source != trace::no_row ? events.name(source) : 0, which.function};
+  return {source != trace::no_row ? events.name(source) : 0, which.place};
 }
 
 }  // namespace
@@ -264,6 +264,27 @@ bool kernel_order::any_between(std::uint32_t device, interval window) const {
          work_->kernels_of(device).covered(window) > 0;
 }
 
+interval_set work_of_device(const workload& work, std::uint32_t device) {
+  std::vector<interval> copying;
+  for (const auto& which : work.copies()) {
+    if (which.device == device) {
+      copying.push_back({which.begin, which.end});
+    }
+  }
+  return united(work.kernels_of(device), interval_set(std::move(copying)));
+}
+
+bool is_pace_of_cpu(bytes_t bytes, interval time) noexcept {
+  // About 10 GB/s, into fresh pages a tenth of that, at best some 20.
+  constexpr double slowest = 1.0;
+  constexpr double fastest = 25.0;
+  if (time.length() <= 0) {
+    return false;
+  }
+  const auto rate = gb_per_s(bytes, std::chrono::nanoseconds(time.length()));
+  return rate >= slowest && rate <= fastest;
+}
+
 std::int64_t start_of_work(const workload& work, std::uint32_t device) {
   constexpr std::int64_t parts = 50;
   const auto& kernels = work.kernels_of(device);
@@ -276,6 +297,34 @@ std::int64_t start_of_work(const workload& work, std::uint32_t device) {
   }
   return std::numeric_limits<std::int64_t>::max();
 }
+
+namespace {
+
+// Where the data of one place on the device is replaced again and again, that is the work.
+bool is_input_of_a_loop(const workload& work, const selection& uploads) {
+  constexpr std::size_t many = 3;
+  std::map<std::pair<std::uint32_t, std::uint64_t>, selection> by_place;
+  for (const auto index : uploads) {
+    const auto& which = work.copies()[index];
+    if (const auto address = which.details->destination_address) {
+      by_place[{which.device, *address}].push_back(index);
+    }
+  }
+  const kernel_order kernels(work);
+  std::size_t replaced = 0;
+  for (const auto& [place, copies] : by_place) {
+    std::size_t turns = 0;
+    for (std::size_t next = 1; next < copies.size(); ++next) {
+      const auto& before = work.copies()[copies[next - 1]];
+      const auto& after = work.copies()[copies[next]];
+      turns += kernels.any_between(after.device, {before.end, after.begin}) ? 1U : 0U;
+    }
+    replaced += turns >= many ? copies.size() : 0;
+  }
+  return replaced * 2 > uploads.size();
+}
+
+}  // namespace
 
 selection initial_uploads(const workload& work, bool (*wanted)(memory_kind)) {
   constexpr double nearly_all = 0.9;
@@ -297,7 +346,8 @@ selection initial_uploads(const workload& work, bool (*wanted)(memory_kind)) {
   }
   const auto all_time = static_cast<double>(sum_of(work, uploads).duration_ns);
   const auto early_time = static_cast<double>(sum_of(work, early).duration_ns);
-  return early_time >= nearly_all * all_time ? early : selection{};
+  return early_time >= nearly_all * all_time && !is_input_of_a_loop(work, early) ? early
+                                                                                 : selection{};
 }
 
 selection lasting_copies(const workload& work, bool (*wanted)(memory_kind)) {

@@ -135,6 +135,14 @@ private:
   std::vector<std::int64_t> launches_;  // sorted; empty where kernels have times
 };
 
+// All that a device does, copies too, so that what is left is idle.
+[[nodiscard]] interval_set work_of_device(const workload& work, std::uint32_t device);
+// Whether one CPU thread can have gone over so many bytes in that time, and hardly have done more.
+[[nodiscard]] bool is_pace_of_cpu(bytes_t bytes, interval time) noexcept;
+// The downloads, and the uploads that bring the same data back, of buffers whose host address is
+// known and that make round trips again and again. Ascending.
+[[nodiscard]] selection round_trips_by_address(const workload& work);
+
 // When the real work of a device begins: the moment by which a fiftieth of its kernel time has
 // passed. What was copied before is initialisation.
 [[nodiscard]] std::int64_t start_of_work(const workload& work, std::uint32_t device);

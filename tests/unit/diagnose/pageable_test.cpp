@@ -71,6 +71,25 @@ TEST(pageable_copies, tiny_ones_are_left_to_other_rules) {
   EXPECT_NE(diagnose_on_round_machine(larger).find("pageable-copies"), nullptr);
 }
 
+// What comes later may make all before it look like the beginning.
+TEST(pageable_copies, inputs_that_replace_each_other_are_no_initial_uploads) {
+  const auto shown_with = [](std::uint64_t stride) {
+    trace_builder made;
+    for (std::uint64_t step = 0; step < 6; ++step) {
+      made.h2d(step * 6ms, 5ms, 50 * mb).device_address(0x1000 + step * stride);
+      made.kernel(step * 6ms + 5ms, 10us);
+    }
+    made.kernel(100ms, 500ms);
+    return diagnose_on_round_machine(made);
+  };
+  const auto replaced = shown_with(0);
+  EXPECT_NE(replaced.find("pageable-copies"), nullptr);
+  EXPECT_EQ(replaced.find("one-off-copies"), nullptr);
+  const auto loaded = shown_with(50 * mb);
+  EXPECT_EQ(loaded.find("pageable-copies"), nullptr);
+  EXPECT_NE(loaded.find("one-off-copies"), nullptr);
+}
+
 TEST(pageable_copies, unknown_machine_means_unknown_saving) {
   auto made = steps(6, 5ms, 5ms, memory_kind::pageable);
   const auto shown = diagnose_on_unknown_machine(made);

@@ -55,6 +55,24 @@ TEST(ping_pong, the_same_host_address_to_and_fro_is_a_fault) {
   EXPECT_EQ(found->saving->bound, diagnose::bound::at_most);
 }
 
+// The host works on the data for 5 ms of each 12: that is no filling of a buffer.
+TEST(ping_pong, the_host_s_part_counts_and_is_no_staging) {
+  trace_builder made;
+  for (int step = 0; step < 6; ++step) {
+    const auto begin = step * 12ms;
+    made.h2d(begin, 1ms, 50 * mb, memory_kind::pinned).host_address(0x1000);
+    made.kernel(begin + 1ms, 5ms);
+    made.d2h(begin + 6ms, 1ms, 50 * mb, memory_kind::pinned).host_address(0x1000);
+  }
+  const auto shown = diagnose_on_round_machine(made);
+  const auto* const found = shown.find("ping-pong");
+  ASSERT_NE(found, nullptr);
+  EXPECT_DOUBLE_EQ(saving_ms(*found), 10 + 5 * 5);
+  EXPECT_THAT(found->headline, HasSubstr("move 477 MiB in 10.0 ms, and the GPU idles 25.0 ms while "
+                                         "the host has it: together 52 % of the span"));
+  EXPECT_EQ(shown.find("fill-bound-staging"), nullptr);
+}
+
 TEST(ping_pong, equal_sizes_in_strict_turns_are_a_suspicion_and_no_fault) {
   const auto shown = diagnosed_turns({});
   const auto* const found = shown.find("ping-pong");

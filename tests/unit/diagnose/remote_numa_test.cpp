@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pinned memory on the wrong NUMA node.
+#include <algorithm>
+
 #include "support/findings.hpp"
+#include "support/recording_builder.hpp"
+#include "trace/import/import.hpp"
 
 namespace berth::test {
 namespace {
@@ -42,6 +46,29 @@ TEST(remote_numa, what_is_lost_against_the_expected_rate) {
   EXPECT_THAT(all_fixes(*found), HasSubstr("hipSetDevice"));
   // The cause is known: the general rule is silent.
   EXPECT_EQ(shown.find("slow-pinned-copies"), nullptr);
+}
+
+TEST(remote_numa, is_found_in_a_recording) {
+  constexpr std::uint64_t host = 0x1000'0000;
+  constexpr std::uint64_t device = 0x2000'0000;
+  constexpr std::uint64_t bytes = 50 * mb;
+  recording_builder made;
+  made.coverage({{"device_times", "cupti"}, {"device.0.numa_node", "0"}});
+  made.event("hipHostMalloc", 0, 10, {host, bytes, 0}).event("hipMalloc", 10, 10, {device, bytes});
+  for (int step = 0; step < 8; ++step) {
+    const auto at = 1'000'000 + step * 10'000'000;
+    made.event("hipMemcpy", at, 2'000'000, {device, host, bytes, 1}, {{"host_node", 1}});
+    made.event("gpu_copy", at + 1000, 1'990'000, {bytes, 1, 0, 0, 0, 7});
+  }
+  const auto file = made.end().file();
+  auto read = trace::try_import(
+      trace::byte_source::from_memory("test.berth", {file.begin(), file.end()}).value());
+  ASSERT_TRUE(read);
+  const auto machine = round_machine();
+  const auto result = diagnose::diagnose(read->events, &machine);
+  EXPECT_TRUE(
+      std::any_of(result.findings.begin(), result.findings.end(),
+                  [](const diagnose::finding& found) { return found.rule == "remote-numa"; }));
 }
 
 TEST(remote_numa, the_own_node_is_none_and_slow_for_another_reason) {

@@ -403,6 +403,30 @@ TEST(recording, prefetches_fills_and_migrations_have_details) {
   EXPECT_EQ(only(events, event_kind::migration).direction, direction::device_to_host);
 }
 
+TEST(recording, asking_for_a_device_address_names_the_memory) {
+  recording_builder made;
+  made.declare({"hipHostGetDevicePointer", "hip", "device_address", {"memory", "flags"}})
+      .event("hipHostMalloc", 0, 10, {pinned_memory, size, 0})
+      .event("hipHostGetDevicePointer", 20, 1, {pinned_memory, 0})
+      .end();
+  const auto events = events_of(made);
+  const auto& asked = only(events, event_kind::other_call);
+  EXPECT_EQ(asked.destination_address, pinned_memory);
+  EXPECT_EQ(asked.destination_kind, memory_kind::pinned);
+}
+
+TEST(recording, copies_that_cupti_saw_are_of_a_copy_engine) {
+  const auto engine_of = [](std::string_view source) {
+    recording_builder made;
+    made.coverage({{"device_times", std::string(source)}})
+        .event("gpu_copy", 20, 5, {64, to_device, 0, 0, 0, 7})
+        .end();
+    return only(events_of(made), event_kind::copy).engine;
+  };
+  EXPECT_EQ(engine_of("cupti"), engine::dma);
+  EXPECT_EQ(engine_of("none: no profiler interface"), engine::unknown);
+}
+
 TEST(recording, facts_rank_devices_and_framework_are_taken) {
   recording_builder made;
   made.process({{"pid", "12"},

@@ -286,6 +286,8 @@ private:
       case action::prefetch:
         details.direction = to_host(event) ? direction::device_to_host : direction::host_to_device;
         return details;
+      case action::ask_address:
+        return details;
       default:
         return std::nullopt;
     }
@@ -462,8 +464,20 @@ private:
     }
     made.kind = what_is_carried(event) == carried::fill ? event_kind::fill : event_kind::copy;
     made.name = name_of_activity(made.kind, details);
+    if (made.kind == event_kind::copy && is_by_dma(details)) {
+      details.engine = engine::dma;
+    }
     made.transfer = into_.add_transfer(details);
     into_.add(made);
+  }
+
+  // What CUPTI calls a copy is one of a copy engine; those by kernels are kernels to it. Managed
+  // memory may be moved by other means.
+  [[nodiscard]] bool is_by_dma(const transfer& details) const {
+    const auto source = recorded_.coverage.find("device_times");
+    return source != recorded_.coverage.end() && source->second == "cupti" &&
+           has_host_end(details.direction) && details.source_kind != memory_kind::managed &&
+           details.destination_kind != memory_kind::managed;
   }
 
   void add_kernel(const event& which, new_event made) {

@@ -35,6 +35,7 @@ constexpr std::array meanings{
     meaning{"synchronize", action::synchronise},
     meaning{"advise", action::advise},
     meaning{"prefetch", action::prefetch},
+    meaning{"device_address", action::ask_address},
 };
 
 constexpr bool begins_with_words(std::string_view text, std::string_view words) noexcept {

@@ -20,6 +20,7 @@ enum class action : std::uint8_t {
   synchronise,
   advise,
   prefetch,
+  ask_address,  // for the address under which a device reaches host memory
 };
 
 enum class completion : std::uint8_t { in_call, later };
