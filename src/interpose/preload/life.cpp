@@ -17,8 +17,10 @@ using exit_function = void (*)(int);
 
 // The next ones in the order of loading, looked up early: whoever exits may do so from a signal
 // handler, or in the child of a fork, where the loader's locks can't be relied on.
+// NOLINTBEGIN(cppcoreguidelines-avoid-non-const-global-variables): nobody can hand them over
 std::atomic<exit_function> next_exit{nullptr};    // _exit
 std::atomic<exit_function> next_c_exit{nullptr};  // _Exit
+// NOLINTEND(cppcoreguidelines-avoid-non-const-global-variables)
 
 exit_function find_next(const char* name) noexcept {
   return reinterpret_cast<exit_function>(berth::interpose::real_dlsym()(RTLD_NEXT, name));
