@@ -327,44 +327,43 @@ void cupti_source::hand_over(void* context, std::uint32_t stream, std::uint8_t* 
   }
 }
 
-std::int64_t cupti_source::clock_offset() const noexcept {
+clock_shift cupti_source::find_clock_shift() const noexcept {
   std::uint64_t theirs = 0;
   const auto before = monotonic_ns();
   if (calls_.timestamp(&theirs) != 0) {
-    return 0;
+    return {};
   }
-  const auto after = monotonic_ns();
-  return static_cast<std::int64_t>(before + (after - before) / 2 - theirs);
+  return {before + (monotonic_ns() - before) / 2 - theirs};
 }
 
 void cupti_source::take(std::uint8_t* buffer, std::size_t bytes) noexcept {
   std::uint8_t* record = nullptr;
-  offset_ = clock_offset();
+  const auto shift = find_clock_shift();
   while (calls_.next_record(buffer, bytes, &record) == 0) {
     int kind = 0;
     std::memcpy(&kind, record, sizeof kind);
     switch (static_cast<activity>(kind)) {
       case activity::copy:
       case activity::peer_copy:
-        take(as<copy_record>(record));
+        take(as<copy_record>(record), shift);
         break;
       case activity::fill:
-        take(as<fill_record>(record));
+        take(as<fill_record>(record), shift);
         break;
       case activity::kernel:
-        take(as<kernel_record>(record));
+        take(as<kernel_record>(record), shift);
         break;
       case activity::migration:
-        take(as<migration_record>(record));
+        take(as<migration_record>(record), shift);
         break;
     }
   }
 }
 
-void cupti_source::take(const copy_record& from) noexcept {
+void cupti_source::take(const copy_record& from, clock_shift shift) noexcept {
   to_.devices().add({.what = record_id::device_copy,
-                     .begin = in_our_clock(from.begin),
-                     .end = in_our_clock(from.end),
+                     .begin = shift(from.begin),
+                     .end = shift(from.end),
                      .device = from.device,
                      .stream = from.stream,
                      .bytes = from.bytes,
@@ -374,34 +373,34 @@ void cupti_source::take(const copy_record& from) noexcept {
                      .correlation = from.correlation});
 }
 
-void cupti_source::take(const fill_record& from) noexcept {
+void cupti_source::take(const fill_record& from, clock_shift shift) noexcept {
   to_.devices().add({.what = record_id::device_fill,
-                     .begin = in_our_clock(from.begin),
-                     .end = in_our_clock(from.end),
+                     .begin = shift(from.begin),
+                     .end = shift(from.end),
                      .device = from.device,
                      .stream = from.stream,
                      .bytes = from.bytes,
                      .correlation = from.correlation});
 }
 
-void cupti_source::take(const kernel_record& from) noexcept {
+void cupti_source::take(const kernel_record& from, clock_shift shift) noexcept {
   to_.devices().add({.what = record_id::device_kernel,
-                     .begin = in_our_clock(from.begin),
-                     .end = in_our_clock(from.end),
+                     .begin = shift(from.begin),
+                     .end = shift(from.end),
                      .device = from.device,
                      .stream = from.stream,
                      .name = from.name == nullptr ? 0 : to_.devices().intern(from.name),
                      .correlation = from.correlation});
 }
 
-void cupti_source::take(const migration_record& from) noexcept {
+void cupti_source::take(const migration_record& from, clock_shift shift) noexcept {
   if (from.counter != counted_to_device && from.counter != counted_to_host) {
     return;
   }
   const bool up = from.counter == counted_to_device;
   to_.devices().add({.what = record_id::device_migration,
-                     .begin = in_our_clock(from.begin),
-                     .end = in_our_clock(from.end),
+                     .begin = shift(from.begin),
+                     .end = shift(from.end),
                      .device = up ? from.dst_device : from.src_device,
                      .stream = from.stream,
                      .bytes = from.value,

@@ -100,6 +100,12 @@ private:
   std::array<std::atomic<std::uint8_t*>, most> out_{};
 };
 
+// From CUPTI's clock to that of recordings.
+struct clock_shift {
+  std::uint64_t ns = 0;  // modulo 2^64
+  [[nodiscard]] std::uint64_t operator()(std::uint64_t time) const noexcept { return time + ns; }
+};
+
 class cupti_source final : public device_source {
 public:
   explicit cupti_source(recorder& to) noexcept : to_(to) {}
@@ -132,17 +138,14 @@ private:
   [[nodiscard]] bool load() noexcept;
   [[nodiscard]] bool enable() noexcept;
   void disable() noexcept;
+  // Buffers may come from several threads at a time.
   void take(std::uint8_t* buffer, std::size_t bytes) noexcept;
-  void take(const cupti_abi::copy_record& from) noexcept;
-  void take(const cupti_abi::fill_record& from) noexcept;
-  void take(const cupti_abi::kernel_record& from) noexcept;
-  void take(const cupti_abi::migration_record& from) noexcept;
+  void take(const cupti_abi::copy_record& from, clock_shift shift) noexcept;
+  void take(const cupti_abi::fill_record& from, clock_shift shift) noexcept;
+  void take(const cupti_abi::kernel_record& from, clock_shift shift) noexcept;
+  void take(const cupti_abi::migration_record& from, clock_shift shift) noexcept;
 
-  // From CUPTI's clock to that of recordings.
-  [[nodiscard]] std::int64_t clock_offset() const noexcept;
-  [[nodiscard]] std::uint64_t in_our_clock(std::uint64_t time) const noexcept {
-    return time + static_cast<std::uint64_t>(offset_);
-  }
+  [[nodiscard]] clock_shift find_clock_shift() const noexcept;
 
   static void give_buffer(std::uint8_t** buffer, std::size_t* bytes, std::size_t* records);
   static void take_buffer(void* context, std::uint32_t stream, std::uint8_t* buffer,
@@ -158,7 +161,6 @@ private:
   std::atomic<bool> active_{false};
   std::atomic<buffer_callbacks::request> program_requested_{nullptr};
   std::atomic<buffer_callbacks::complete> program_completed_{nullptr};
-  std::int64_t offset_ = 0;  // of the buffer that is taken
   std::atomic<const char*> state_{"none: CUDA was not initialised"};
 };
 

@@ -39,8 +39,8 @@ public:
   device_source(device_source&&) = delete;
   device_source& operator=(device_source&&) = delete;
   virtual ~device_source() = default;
-  // In the recorder's thread, and in the one that ends the recording: perhaps at the same time. What
-  // has finished goes to recorder::devices().
+  // In the recorder's thread, and in the one that ends the recording: perhaps at the same time.
+  // What has finished goes to recorder::devices().
   virtual void deliver() noexcept = 0;
   // For coverage: "cupti", "none: why".
   [[nodiscard]] virtual const char* state() const noexcept = 0;

@@ -79,7 +79,7 @@ private:
 enum class log_state : std::uint32_t { free, in_use, finished };
 
 struct thread_log {
-  single_ring<raw_event, 1024> events;
+  single_ring<raw_event, 2048> events;
   single_ring<raw_stack, 64> stacks;
 
   std::atomic<log_state> state{log_state::free};

@@ -94,7 +94,8 @@ void* recording_function(api which, void* function, const char* name) noexcept {
     }
     return shim_of(call);
   }
-  if (const auto named = find_call(name); to != nullptr && named != call_id::none) {
+  if (const auto named = find_call(name);
+      to != nullptr && named != call_id::none && is_recorded(named)) {
     to->note_missed(row_of(named).name.data());
   }
   return function;
