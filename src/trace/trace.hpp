@@ -131,7 +131,7 @@ struct metadata {
   // What berth's recorder says of the process and of what it could watch: keys of
   // docs/trace-format.md ("process.program", "coverage.device_times", "environment.HSA_XNACK").
   std::map<std::string, std::string, std::less<>> facts;
-  std::vector<std::string> notes;    // what the source lacks and what was done about it
+  std::vector<std::string> notes;  // what the source lacks and what was done about it
 };
 
 // One event on its way into a trace.
