@@ -11,7 +11,6 @@
 #include <cmath>
 #include <map>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -29,6 +28,11 @@ namespace {
 constexpr std::int64_t longest_pause_ns = 100'000;
 constexpr double times_to_and_fro = 2.0;
 
+struct page_fault {
+  interval time;
+  bytes_t bytes;
+};
+
 // What moved one way.
 struct moved_pages {
   std::uint64_t count = 0;
@@ -45,7 +49,7 @@ struct moves {
   moved_pages to_host;
   moved_pages by_faults;  // to the device while kernels ran there
   std::vector<interval> times;
-  std::map<std::uint32_t, std::vector<interval>> faults;  // by device
+  std::map<std::uint32_t, std::vector<page_fault>> faults;  // by device and ascending begin
 };
 
 moves moves_of(const workload& work) {
@@ -65,24 +69,41 @@ moves moves_of(const workload& work) {
       all.to_device.add(details->bytes);
       if (work.kernels_of(device).covered(time) > 0) {
         all.by_faults.add(details->bytes);
-        all.faults[device].push_back(time);
+        all.faults[device].push_back({time, details->bytes.value_or(0)});
       }
     }
+  }
+  for (auto& [device, faults] : all.faults) {
+    std::stable_sort(faults.begin(), faults.end(), [](const page_fault& a, const page_fault& b) {
+      return a.time.begin < b.time.begin;
+    });
   }
   return all;
 }
 
 // With pauses that are short enough filled in.
-interval_set with_pauses(std::vector<interval> times) {
-  std::sort(times.begin(), times.end(),
-            [](const interval& a, const interval& b) { return a.begin < b.begin; });
-  for (std::size_t next = 1; next < times.size(); ++next) {
-    auto& before = times[next - 1];
-    if (times[next].begin - before.end <= longest_pause_ns) {
-      before.end = std::max(before.end, times[next].begin);
+interval_set with_pauses(const std::vector<page_fault>& faults) {
+  std::vector<interval> times;
+  for (const auto& [time, bytes] : faults) {
+    if (!times.empty() && time.begin - times.back().end <= longest_pause_ns) {
+      times.back().end = std::max(times.back().end, time.end);
+    } else {
+      times.push_back(time);
     }
   }
   return interval_set(std::move(times));
+}
+
+// Of those that begin within the time.
+bytes_t bytes_within(const std::vector<page_fault>& faults, interval window) {
+  const auto first = std::lower_bound(
+      faults.begin(), faults.end(), window.begin,
+      [](const page_fault& one, std::int64_t time) { return one.time.begin < time; });
+  bytes_t bytes = 0;
+  for (auto fault = first; fault != faults.end() && fault->time.begin < window.end; ++fault) {
+    bytes += std::min(fault->bytes, ~bytes_t{0} - bytes);
+  }
+  return bytes;
 }
 
 struct waiting_kernels {
@@ -92,89 +113,72 @@ struct waiting_kernels {
   std::vector<place> places;
 };
 
-// The calls that asked for kernels, by the recorder's number.
-std::unordered_map<std::uint64_t, trace::row> launches_of(const trace::trace& events) {
-  std::unordered_map<std::uint64_t, trace::row> launches;
-  for (trace::row index = 0; index < events.size(); ++index) {
-    const auto number = events.correlation(index);
-    if (number && events.kind(index) == trace::event_kind::launch_call) {
-      launches.insert_or_assign(*number, index);
-    }
-  }
-  return launches;
+void keep_longest(std::vector<place>& places, std::size_t most) {
+  std::stable_sort(places.begin(), places.end(),
+                   [](const place& a, const place& b) { return a.time_ns > b.time_ns; });
+  places.resize(std::min(places.size(), most));
 }
 
-// Kernels of one name and one place in the program together.
-class kernel_places {
-public:
-  explicit kernel_places(const workload& work)
-      : work_(work), launches_(launches_of(work.events())) {}
-
-  void add(trace::row kernel, std::int64_t waited_ns) {
-    const auto& events = work_.events();
-    const auto number = events.correlation(kernel);
-    const auto launch = number ? launches_.find(*number) : launches_.end();
-    const auto call = launch != launches_.end() ? launch->second : trace::no_row;
-    const auto* const site = call != trace::no_row ? events.site(call) : nullptr;
-    auto& sum = sums_[{events.name(kernel), site}];
-    sum.call = call;
-    ++sum.count;
-    sum.time_ns += waited_ns;
-  }
-
-  [[nodiscard]] std::vector<place> largest() const {
-    constexpr std::size_t most = 3;
-    std::vector<place> places;
-    for (const auto& [key, sum] : sums_) {
-      auto where = fmt::format("kernel {}", work_.events().text(key.first));
-      if (sum.call != trace::no_row) {
-        where += ", " + describe_call(work_, sum.call);
-      }
-      places.push_back({std::move(where), sum.count, std::nullopt, sum.time_ns, counted::calls});
-    }
-    std::stable_sort(places.begin(), places.end(),
-                     [](const place& a, const place& b) { return a.time_ns > b.time_ns; });
-    places.resize(std::min(places.size(), most));
-    return places;
-  }
-
-private:
-  struct sum_of_kernels {
-    trace::row call = trace::no_row;
-    std::uint64_t count = 0;
-    std::int64_t time_ns = 0;
-  };
-  const workload& work_;
-  std::unordered_map<std::uint64_t, trace::row> launches_;
-  std::map<std::pair<trace::name_id, const trace::call_site*>, sum_of_kernels> sums_;
-};
-
-waiting_kernels waiting_for(const workload& work, moves& all) {
+waiting_kernels waiting_for(const workload& work, const moves& all) {
   waiting_kernels waiting;
   std::vector<interval> everywhere;
-  for (auto& [device, times] : all.faults) {
-    auto waits = intersected(with_pauses(std::move(times)), work.kernels_of(device));
+  for (const auto& [device, faults] : all.faults) {
+    auto waits = intersected(with_pauses(faults), work.kernels_of(device));
     everywhere.insert(everywhere.end(), waits.parts().begin(), waits.parts().end());
     waiting.by_device.emplace(device, std::move(waits));
   }
   waiting.wall_ns = interval_set(std::move(everywhere)).length();
   const auto& events = work.events();
-  kernel_places places(work);
+  std::map<trace::name_id, place> by_name;
   for (trace::row index = 0; index < events.size(); ++index) {
-    if (events.kind(index) != trace::event_kind::kernel) {
+    const auto device = events.stream_of(index).device.value_or(no_device);
+    const auto found = waiting.by_device.find(device);
+    if (events.kind(index) != trace::event_kind::kernel || found == waiting.by_device.end()) {
       continue;
     }
-    const auto found = waiting.by_device.find(events.stream_of(index).device.value_or(no_device));
-    const auto waited = found != waiting.by_device.end()
-                            ? found->second.covered({events.begin(index), events.end(index)})
-                            : 0;
-    if (waited > 0) {
+    const interval time{events.begin(index), events.end(index)};
+    if (const auto waited = found->second.covered(time); waited > 0) {
+      auto& sum = by_name
+                      .try_emplace(events.name(index),
+                                   place{fmt::format("kernel {}", events.name_text(index)), 0,
+                                         bytes_t{0}, 0, counted::calls})
+                      .first->second;
       ++waiting.count;
-      places.add(index, waited);
+      ++sum.count;
+      sum.time_ns += waited;
+      *sum.bytes += bytes_within(all.faults.at(device), time);
     }
   }
-  waiting.places = places.largest();
+  constexpr std::size_t most = 3;
+  for (auto& [name, sum] : by_name) {
+    waiting.places.push_back(std::move(sum));
+  }
+  keep_longest(waiting.places, most);
   return waiting;
+}
+
+// Where the memory comes from: launches of kernels have no stacks.
+std::vector<place> places_of_allocations(const workload& work) {
+  constexpr std::size_t most = 2;
+  std::map<std::string, place> by_place;
+  for (const auto& call : memory_calls_of(work.events())) {
+    if (call.verb != memory_verb::allocate || call.status != 0 ||
+        call.kind != memory_kind::managed) {
+      continue;
+    }
+    auto where = describe_call(work, call.event);
+    auto& sum =
+        by_place.try_emplace(where, place{where, 0, bytes_t{0}, 0, counted::calls}).first->second;
+    ++sum.count;
+    *sum.bytes += std::min(call.bytes.value_or(0), ~bytes_t{0} - *sum.bytes);
+    sum.time_ns += call.time.length();
+  }
+  std::vector<place> places;
+  for (auto& [where, sum] : by_place) {
+    places.push_back(std::move(sum));
+  }
+  keep_longest(places, most);
+  return places;
 }
 
 bytes_t managed_bytes(const trace::trace& events) {
@@ -296,8 +300,8 @@ std::optional<saving> saving_by_prefetch(const workload& work, const moves& all,
 }  // namespace
 
 void find_managed_page_faults(const workload& work, std::vector<finding>& findings) {
-  auto all = moves_of(work);
-  const auto waiting = waiting_for(work, all);
+  const auto all = moves_of(work);
+  auto waiting = waiting_for(work, all);
   const auto saved = saving_by_prefetch(work, all, waiting);
   const auto share = work.share_of_span(waiting.wall_ns);
   const auto at_stake = saved ? saved->time_ns : waiting.wall_ns;
@@ -315,12 +319,16 @@ void find_managed_page_faults(const workload& work, std::vector<finding>& findin
   if (to_and_fro) {
     fix.push_back(in_terms_of(work, divide_it));
   }
+  auto places = std::move(waiting.places);
+  for (auto& given : places_of_allocations(work)) {
+    places.push_back(std::move(given));
+  }
   findings.push_back({.rule = "managed-page-faults",
                       .severity = is_most_of_kernels && share >= material_share ? severity::fault
                                                                                 : severity::advice,
                       .headline = sentence_on_faults(all, waiting, to_and_fro),
                       .evidence = evidence_of_moves(work, all, waiting, times),
-                      .places = waiting.places,
+                      .places = std::move(places),
                       .lost_ns = waiting.wall_ns,
                       .saving = saved,
                       .fix = std::move(fix),

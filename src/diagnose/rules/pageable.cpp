@@ -23,7 +23,10 @@ constexpr wording keep_destination{
         "x.cpu() allocates a new tensor each time: keep one destination and copy_() into "
         "it, best a pinned one.",
     .hip = "Keep one destination buffer and copy into it again, best one from hipHostMalloc.",
-    .cuda = "Keep one destination buffer and copy into it again, best one from cudaMallocHost."};
+    .cuda = "Keep one destination buffer and copy into it again, best one from cudaMallocHost.",
+    .cupy =
+        "cupy.asnumpy and get() allocate a new array each time: keep one, best from "
+        "cupyx.empty_pinned, and use gpu_array.get(out=host)."};
 
 std::string cost_sentence(const workload& work, const sums& total, const gains& found) {
   auto text = fmt::format("Pageable copies take {}, {}", milliseconds(total.wall_ns),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Symptom 3: host and GPU take turns on one buffer, so that the same data goes to and fro.
+// Symptom 3: host and GPU take turns on one buffer, so that the same data goes to and fro. That
+// costs the copies, and the host's part, in which the device waits for its data.
 //
 // A round trip is an upload, kernels, a download, and the next upload of the same data. "The same
 // data" is the host address where the trace has addresses; without, it is the same size and the
@@ -168,23 +169,27 @@ std::int64_t idle_in(const workload& work, const std::vector<host_turn>& turns) 
   return without(interval_set(std::move(times)), working).length();
 }
 
-// The idle time goes to the uploads that end it, by the length of their turns.
+// The idle time goes to the uploads that end it, by the length of their turns. `each` is in order
+// of the copies, and stays so.
 void add_idle(std::vector<gain>& each, const std::vector<host_turn>& turns, std::int64_t idle_ns) {
   std::int64_t sum = 0;
   for (const auto& turn : turns) {
     sum += turn.time.length();
   }
+  const auto known = static_cast<std::ptrdiff_t>(each.size());
+  const auto before = [](const gain& one, std::uint32_t copy) { return one.copy < copy; };
   for (const auto& turn : turns) {
     const auto share = static_cast<double>(turn.time.length()) / static_cast<double>(sum);
     const auto part = static_cast<std::int64_t>(static_cast<double>(idle_ns) * share);
-    const auto known = std::find_if(each.begin(), each.end(),
-                                    [&](const gain& one) { return one.copy == turn.upload; });
-    if (known != each.end()) {
-      known->time_ns += part;
+    const auto end = each.begin() + known;
+    const auto place = std::lower_bound(each.begin(), end, turn.upload, before);
+    if (place != end && place->copy == turn.upload) {
+      place->time_ns += part;
     } else {
       each.push_back({turn.upload, part});
     }
   }
+  std::sort(each.begin(), each.end(), [](const gain& a, const gain& b) { return a.copy < b.copy; });
 }
 
 std::string sentence_on_trips(const round_trips& all, const sums& total, std::int64_t idle_ns,

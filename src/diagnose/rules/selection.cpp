@@ -369,6 +369,12 @@ std::string in_terms_of(const workload& work, const wording& ways) {
   if (about.framework == "PyTorch") {
     return std::string(ways.pytorch);
   }
+  if (about.framework == "CuPy" && !ways.cupy.empty()) {
+    return std::string(ways.cupy);
+  }
+  if (about.framework == "JAX" && !ways.jax.empty()) {
+    return std::string(ways.jax);
+  }
   return std::string(about.api == trace::gpu_api::hip ? ways.hip : ways.cuda);
 }
 
@@ -382,7 +388,13 @@ std::vector<std::string> how_to_pin(const workload& work, const selection& chose
           "one that lives long, and copy with hipMemcpyAsync.",
       .cuda =
           "Allocate the host buffer with cudaMallocHost (cudaFreeHost frees it), or "
-          "cudaHostRegister one that lives long, and copy with cudaMemcpyAsync."};
+          "cudaHostRegister one that lives long, and copy with cudaMemcpyAsync.",
+      .cupy =
+          "Keep the host array in pinned memory (cupyx.empty_pinned), fill it in place, and copy "
+          "with gpu_array.set(host).",
+      .jax =
+          "Keep data on the GPU between calls, and host arrays in pinned memory (a sharding with "
+          "memory_kind='pinned_host')."};
   constexpr wording download{
       .pytorch =
           "Copy results into a pinned tensor that is kept: out = torch.empty_like(g, "
@@ -390,7 +402,13 @@ std::vector<std::string> how_to_pin(const workload& work, const selection& chose
           "for an event before reading it.",
       .hip = "Copy results into a buffer from hipHostMalloc that is kept (hipHostFree frees it).",
       .cuda =
-          "Copy results into a buffer from cudaMallocHost that is kept (cudaFreeHost frees it)."};
+          "Copy results into a buffer from cudaMallocHost that is kept (cudaFreeHost frees it).",
+      .cupy =
+          "Copy results into a pinned array that is kept: out = cupyx.empty_pinned(g.shape, "
+          "g.dtype) once, then g.get(out=out).",
+      .jax =
+          "Fetch results less often, or with jax.device_put into pinned host memory (a sharding "
+          "with memory_kind='pinned_host')."};
   std::vector<std::string> lines;
   const auto add_for = [&](direction way, const wording& ways) {
     if (std::any_of(chosen.begin(), chosen.end(), [&](std::uint32_t index) {

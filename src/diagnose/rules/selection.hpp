@@ -158,6 +158,8 @@ struct wording {
   std::string_view pytorch;
   std::string_view hip;
   std::string_view cuda;
+  std::string_view cupy = {};  // empty: as for the runtime
+  std::string_view jax = {};
 };
 [[nodiscard]] std::string in_terms_of(const workload& work, const wording& ways);
 // How to pin the host side of such copies: a line for uploads, one for downloads.

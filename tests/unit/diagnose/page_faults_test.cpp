@@ -25,14 +25,13 @@ trace_builder faulting(const managed_use& how) {
   trace_builder made;
   made.api(trace::gpu_api::cuda).gpu("NVIDIA H200");
   made.allocated(0ms, 1ms, "cuMemAllocManaged", buffer, 10 * mb);
+  made.at_frames({"main (model.cu:7)"});
   for (int round = 0; round < how.rounds; ++round) {
     const auto begin = 2ms + round * 20ms;
     for (int fault = 0; fault < how.faults; ++fault) {
       made.migration(begin + fault * (how.pause + 10us), 10us, how.page, direction::host_to_device);
     }
     made.kernel(begin, how.faults * (how.pause + 10us));
-    made.called(begin, 10us, "cuLaunchKernel", trace::event_kind::launch_call);
-    made.at_frames({"step (model.cu:7)"});
     made.migration(begin + 15ms, 1ms, how.back, direction::device_to_host);
   }
   return made;
@@ -53,9 +52,10 @@ TEST(page_faults, kernels_that_wait_for_pages_are_a_fault) {
   EXPECT_THAT(found->headline, HasSubstr("the same pages go to and fro"));
   EXPECT_THAT(all_fixes(*found), HasSubstr("cudaMemPrefetchAsync"));
   EXPECT_THAT(all_fixes(*found), HasSubstr("one owner"));
-  ASSERT_EQ(found->places.size(), 1U);
-  EXPECT_THAT(found->places[0].where, HasSubstr("cuLaunchKernel at step (model.cu:7)"));
+  ASSERT_EQ(found->places.size(), 2U);
   EXPECT_EQ(found->places[0].count, 5U);
+  EXPECT_EQ(found->places[0].bytes, 50 * mb);
+  EXPECT_EQ(found->places[1].where, "cuMemAllocManaged at main (model.cu:7)");
 }
 
 TEST(page_faults, the_saving_is_the_waiting_less_a_prefetch) {

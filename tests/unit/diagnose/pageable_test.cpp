@@ -71,6 +71,18 @@ TEST(pageable_copies, tiny_ones_are_left_to_other_rules) {
   EXPECT_NE(diagnose_on_round_machine(larger).find("pageable-copies"), nullptr);
 }
 
+TEST(pageable_copies, frameworks_are_advised_in_their_own_terms) {
+  const auto fix_for = [](std::string framework) {
+    auto made = steps(6, 5ms, 5ms, memory_kind::pageable);
+    made.api(trace::gpu_api::cuda).framework(std::move(framework));
+    return all_fixes(*diagnose_on_round_machine(made).find("pageable-copies"));
+  };
+  EXPECT_THAT(fix_for("CuPy"), HasSubstr("cupyx.empty_pinned"));
+  EXPECT_THAT(fix_for("JAX"), HasSubstr("pinned_host"));
+  EXPECT_THAT(fix_for("PyTorch"), HasSubstr("DataLoader(pin_memory=True)"));
+  EXPECT_THAT(fix_for(""), HasSubstr("cudaMallocHost"));
+}
+
 // What comes later may make all before it look like the beginning.
 TEST(pageable_copies, inputs_that_replace_each_other_are_no_initial_uploads) {
   const auto shown_with = [](std::uint64_t stride) {
