@@ -153,6 +153,13 @@ TEST(LinkedProgram, OfCudaHasRowsAndBatchesRecorded) {
   EXPECT_EQ(cuda.cuda_counts().bytes, read.copied_bytes());
 }
 
+TEST(LinkedProgram, OfCudaMayFork) {
+  for (const char* const times : {"auto", "off"}) {
+    client cuda({program("linked_cuda"), "fork"}, {{"BERTH_RECORD_DEVICE_TIMES", times}});
+    EXPECT_EQ(cuda.run_recorded().status, 7) << times;
+  }
+}
+
 TEST(LinkedProgram, LeavesNothingBehindWithoutBeingAsked) {
   client quiet({"env", "LD_PRELOAD=" BERTH_PRELOAD, program("linked"), "plain", "50"});
   EXPECT_EQ(quiet.run_alone(), (ending{0, "copied 50\n", ""}));

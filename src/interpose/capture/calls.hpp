@@ -294,6 +294,9 @@ constexpr void add_roles(call_schema& schema, word what, std::string_view type) 
              {role::dst, role::src, role::dst_memory, role::src_memory, role::bytes, role::rows}) {
           schema.add(one);
         }
+        if (type.find("hip_copy_3d_t") != std::string_view::npos) {
+          schema.add(role::way);
+        }
       } else if (type.find("cuda_launch_t") != std::string_view::npos) {
         schema.add(role::stream);
       }

@@ -86,31 +86,58 @@ inline void put_shape(role_values& values, std::size_t width, std::size_t rows) 
   values[role::rows] = rows;
 }
 
+// Where in its buffer an end begins: so many bytes, rows and slices behind the start. Arrays have
+// no address.
+[[nodiscard]] constexpr copy_end moved(copy_end end, std::size_t bytes, std::size_t rows,
+                                       std::size_t pitch, std::size_t slices = 0,
+                                       std::size_t height = 0) noexcept {
+  if (end.address != 0) {
+    end.address += bytes + (rows + slices * height) * pitch;
+  }
+  return end;
+}
+
 inline void describe(role_values& values, const runtime::cuda::copy_2d_t& what) noexcept {
-  put_ends(values, cuda_end(what.dst_type, what.dst_host, what.dst_device),
-           cuda_end(what.src_type, what.src_host, what.src_device));
+  put_ends(values,
+           moved(cuda_end(what.dst_type, what.dst_host, what.dst_device), what.dst_x, what.dst_y,
+                 what.dst_pitch),
+           moved(cuda_end(what.src_type, what.src_host, what.src_device), what.src_x, what.src_y,
+                 what.src_pitch));
   put_shape(values, what.width, what.rows);
 }
 
 inline void describe(role_values& values, const abi::cuda_copy_3d_t& what) noexcept {
-  put_ends(values, cuda_end(what.dst_type, what.dst_host, what.dst_device),
-           cuda_end(what.src_type, what.src_host, what.src_device));
+  put_ends(values,
+           moved(cuda_end(what.dst_type, what.dst_host, what.dst_device), what.dst_x, what.dst_y,
+                 what.dst_pitch, what.dst_z, what.dst_height),
+           moved(cuda_end(what.src_type, what.src_host, what.src_device), what.src_x, what.src_y,
+                 what.src_pitch, what.src_z, what.src_height));
   put_shape(values, what.width, what.rows * what.depth);
 }
 
 inline void describe(role_values& values, const abi::hip_copy_2d_t& what) noexcept {
-  put_ends(values, hip_end(what.dst_host, what.dst_device, what.dst_array),
-           hip_end(what.src_host, what.src_device, what.src_array));
+  put_ends(values,
+           moved(hip_end(what.dst_host, what.dst_device, what.dst_array), what.dst_x, what.dst_y,
+                 what.dst_pitch),
+           moved(hip_end(what.src_host, what.src_device, what.src_array), what.src_x, what.src_y,
+                 what.src_pitch));
   put_shape(values, what.width, what.rows);
 }
 
+[[nodiscard]] inline copy_end hip_pitched_end(const abi::pitched_t& linear, const void* array,
+                                              const std::size_t (&position)[3]) noexcept {
+  if (array != nullptr) {
+    return {0, named_memory::array};
+  }
+  return moved({as_number(linear.address), named_memory::none}, position[0], position[1],
+               linear.pitch, position[2], linear.height);
+}
+
 inline void describe(role_values& values, const abi::hip_copy_3d_t& what) noexcept {
-  put_ends(values,
-           {as_number(what.dst.address),
-            what.dst_array != nullptr ? named_memory::array : named_memory::none},
-           {as_number(what.src.address),
-            what.src_array != nullptr ? named_memory::array : named_memory::none});
+  put_ends(values, hip_pitched_end(what.dst, what.dst_array, what.dst_position),
+           hip_pitched_end(what.src, what.src_array, what.src_position));
   put_shape(values, what.extent.width, what.extent.height * what.extent.depth);
+  values[role::way] = as_number(way_of_kind(what.kind));
 }
 
 inline void describe(role_values& values, const abi::cuda_launch_t& what) noexcept {

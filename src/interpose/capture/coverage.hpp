@@ -19,6 +19,7 @@ enum class reached_by : std::uint8_t { nothing, called, symbol_lookup, driver_ta
 struct mapped_runtime {
   interpose::api api = interpose::api::hip;
   std::array<char, 512> path{};
+  bool is_used = false;  // some recorded call goes on to it
 };
 
 // The GPU runtimes that the process has mapped now. Takes the loader's lock.

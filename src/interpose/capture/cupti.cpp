@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "interpose/capture/clock.hpp"
+#include "interpose/capture/no_signals.hpp"
 #include "interpose/capture/real_calls.hpp"
 
 namespace berth::interpose {
@@ -151,6 +152,7 @@ bool cupti_source::load() noexcept {
   find(calls_.disable, handle, "cuptiActivityDisable");
   find(calls_.flush_all, handle, "cuptiActivityFlushAll");
   find(calls_.next_record, handle, "cuptiActivityGetNextRecord");
+  find(calls_.count_dropped, handle, "cuptiActivityGetNumDroppedRecords");
   find(calls_.configure_migrations, handle, "cuptiActivityConfigureUnifiedMemoryCounter");
   if (calls_.register_callbacks == nullptr || calls_.timestamp == nullptr ||
       calls_.enable == nullptr || calls_.disable == nullptr || calls_.flush_all == nullptr ||
@@ -260,12 +262,17 @@ void cupti_source::give_buffer(std::uint8_t** buffer, std::size_t* bytes, std::s
   *bytes = *buffer == nullptr ? 0 : buffer_bytes;
 }
 
-void cupti_source::take_buffer(void*, std::uint32_t, std::uint8_t* buffer, std::size_t,
-                               std::size_t used) {
+void cupti_source::take_buffer(void* context, std::uint32_t stream, std::uint8_t* buffer,
+                               std::size_t, std::size_t used) {
   auto* const source = the_source.load();
   if (source != nullptr && source->buffers_.take_back(buffer)) {
     source->take(buffer, used);
     ::munmap(buffer, buffer_bytes);
+    std::size_t lost = 0;
+    if (source->calls_.count_dropped != nullptr &&
+        source->calls_.count_dropped(context, stream, &lost) == 0) {
+      source->to_.devices().note_dropped(lost);
+    }
   }
 }
 
@@ -327,18 +334,26 @@ void cupti_source::hand_over(void* context, std::uint32_t stream, std::uint8_t* 
   }
 }
 
-clock_shift cupti_source::find_clock_shift() const noexcept {
+std::optional<clock_shift> cupti_source::find_clock_shift() const noexcept {
   std::uint64_t theirs = 0;
   const auto before = monotonic_ns();
   if (calls_.timestamp(&theirs) != 0) {
-    return {};
+    return std::nullopt;
   }
-  return {before + (monotonic_ns() - before) / 2 - theirs};
+  return clock_shift{before + (monotonic_ns() - before) / 2 - theirs};
 }
 
 void cupti_source::take(std::uint8_t* buffer, std::size_t bytes) noexcept {
   std::uint8_t* record = nullptr;
-  const auto shift = find_clock_shift();
+  const no_signals calm;  // a handler that ends the process comes back here, to a lock that is held
+  const auto found = find_clock_shift();
+  if (!found) {
+    while (calls_.next_record(buffer, bytes, &record) == 0) {
+      to_.devices().note_dropped(1);  // its times would be of another clock
+    }
+    return;
+  }
+  const auto shift = *found;
   while (calls_.next_record(buffer, bytes, &record) == 0) {
     int kind = 0;
     std::memcpy(&kind, record, sizeof kind);
@@ -404,7 +419,8 @@ void cupti_source::take(const migration_record& from, clock_shift shift) noexcep
                      .device = up ? from.dst_device : from.src_device,
                      .stream = from.stream,
                      .bytes = from.value,
-                     .way = static_cast<std::uint8_t>(up ? way::to_device : way::to_host)});
+                     .way = static_cast<std::uint8_t>(up ? way::to_device : way::to_host),
+                     .memory = from.address});
 }
 
 }  // namespace berth::interpose

@@ -13,6 +13,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "interpose/capture/recorder.hpp"
 
@@ -132,6 +133,7 @@ private:
     int (*disable)(int);
     int (*flush_all)(std::uint32_t);
     int (*next_record)(std::uint8_t*, std::size_t, std::uint8_t**);
+    int (*count_dropped)(void*, std::uint32_t, std::size_t*);
     int (*configure_migrations)(void*, std::uint32_t);
   };
 
@@ -145,7 +147,7 @@ private:
   void take(const cupti_abi::kernel_record& from, clock_shift shift) noexcept;
   void take(const cupti_abi::migration_record& from, clock_shift shift) noexcept;
 
-  [[nodiscard]] clock_shift find_clock_shift() const noexcept;
+  [[nodiscard]] std::optional<clock_shift> find_clock_shift() const noexcept;
 
   static void give_buffer(std::uint8_t** buffer, std::size_t* bytes, std::size_t* records);
   static void take_buffer(void* context, std::uint32_t stream, std::uint8_t* buffer,

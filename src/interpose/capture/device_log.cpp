@@ -48,6 +48,11 @@ void device_log::add(const device_record& record) noexcept {
   }
 }
 
+void device_log::note_dropped(std::uint64_t records) noexcept {
+  const locked hold(lock_);
+  dropped_ += records;
+}
+
 std::uint32_t device_log::intern(std::string_view text) noexcept {
   text = text.substr(0, longest_text);
   const auto hash = hash_of(text);

@@ -21,6 +21,7 @@ public:
 
   // Drops and counts where there is no room.
   void add(const device_record& record) noexcept;
+  void note_dropped(std::uint64_t records) noexcept;
   // The same text always has the same id; 0 where there is no room.
   [[nodiscard]] std::uint32_t intern(std::string_view text) noexcept;
 

@@ -59,8 +59,8 @@ constexpr std::array<record_row, record_count> records{{
      "device",
      "migration",
      {number_of(role::device), number_of(role::stream), number_of(role::bytes),
-      number_of(role::way)},
-     4},
+      number_of(role::way), number_of(role::memory)},
+     5},
     {"window", "berth", "window", {value_role}, 1},
 }};
 
@@ -199,6 +199,8 @@ void event_encoder::put(const device_record& record) noexcept {
         return record.dst_memory;
       case number_of(role::src_memory):
         return record.src_memory;
+      case number_of(role::memory):
+        return record.memory;
       case name_role:
         return record.name;
       default:
@@ -210,9 +212,9 @@ void event_encoder::put(const device_record& record) noexcept {
   }
 }
 
-void event_encoder::put_window(std::uint64_t time, bool begins) noexcept {
+void event_encoder::put_window(std::uint64_t time, window_edge edge) noexcept {
   put_head(call_count + static_cast<std::size_t>(record_id::window), time, 0, 0);
-  put_value(value_role, begins ? 1 : 0);
+  put_value(value_role, static_cast<std::uint64_t>(edge));
 }
 
 }  // namespace berth::interpose

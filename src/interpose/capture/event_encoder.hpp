@@ -23,6 +23,9 @@ enum class record_id : std::uint8_t {
 };
 inline constexpr auto record_count = static_cast<std::size_t>(record_id::count);
 
+// Where recording begins, or stops.
+enum class window_edge : std::uint8_t { end, begin };
+
 // A record of a device, from its profiling interface.
 struct device_record {
   record_id what = record_id::device_copy;
@@ -34,7 +37,8 @@ struct device_record {
   std::uint8_t way = 0;         // interpose::way
   std::uint8_t dst_memory = 0;  // named_memory
   std::uint8_t src_memory = 0;
-  std::uint32_t name = 0;  // of a kernel: id of its string
+  std::uint32_t name = 0;    // of a kernel: id of its string
+  std::uint64_t memory = 0;  // of a migration: address of the pages
   std::uint64_t correlation = 0;
 };
 
@@ -52,7 +56,7 @@ public:
   // Pre: room for most_event_bytes.
   void put(const raw_event& event, std::uint64_t begin_ns, std::uint64_t duration_ns) noexcept;
   void put(const device_record& record) noexcept;
-  void put_window(std::uint64_t time, bool begins) noexcept;
+  void put_window(std::uint64_t time, window_edge edge) noexcept;
 
 private:
   void put_head(std::size_t call, std::uint64_t begin, std::uint64_t duration,

@@ -14,19 +14,24 @@
 namespace berth::interpose {
 namespace {
 
-constexpr std::uint64_t page = 4096;
 constexpr unsigned looks = 8;
 
 // Bits of an entry of /proc/self/pagemap.
 constexpr std::uint64_t present = std::uint64_t{1} << 63U;
+constexpr std::uint64_t swapped = std::uint64_t{1} << 62U;
 constexpr std::uint64_t of_file_or_shared = std::uint64_t{1} << 61U;
 
 // Flags of get_mempolicy (linux/mempolicy.h): the node of an address.
 constexpr unsigned long node_of_address = 1U | 2U;
 
 // For pages that are not there.
+std::uint64_t page_bytes() noexcept {
+  return static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
 bool is_in_page_cache(std::uintptr_t address) noexcept {
   unsigned char state = 0;
+  const auto page = page_bytes();
   // NOLINTNEXTLINE(performance-no-int-to-ptr): page arithmetic
   return ::mincore(reinterpret_cast<void*>(address / page * page), page, &state) == 0 &&
          (state & 1U) != 0;
@@ -38,6 +43,7 @@ host_pages pages_of(const host_range& end) noexcept {
   if (map < 0) {
     return host_pages::unknown;
   }
+  const auto page = page_bytes();
   unsigned fresh = 0;
   unsigned of_file = 0;
   unsigned seen = 0;
@@ -49,6 +55,9 @@ host_pages pages_of(const host_range& end) noexcept {
       break;
     }
     ++seen;
+    if ((entry & swapped) != 0) {
+      continue;  // touched once: not fresh
+    }
     if ((entry & present) != 0) {
       of_file += (entry & of_file_or_shared) != 0 ? 1 : 0;
     } else if (is_in_page_cache(address)) {

@@ -18,6 +18,7 @@ struct host_range {
   std::uintptr_t first = 0;
   std::uint64_t bytes = 0;  // 0: no end is known to be on the host
   bool is_source = false;
+  bool is_whole = true;  // false: rows with gaps, which end somewhat behind `bytes`
 };
 
 // The end that is on the host, as far as the call itself says.
@@ -37,10 +38,16 @@ template <call_id Call>
       return values[end] == static_cast<std::uint64_t>(named_memory::host);
     };
     if (from_host || direction == way::to_device || named(role::src_memory)) {
-      return {.first = values[role::src], .bytes = values[role::bytes], .is_source = true};
+      return {.first = values[role::src],
+              .bytes = values[role::bytes],
+              .is_source = true,
+              .is_whole = values[role::rows] <= 1};
     }
     if (to_host || direction == way::to_host || named(role::dst_memory)) {
-      return {.first = values[role::dst], .bytes = values[role::bytes], .is_source = false};
+      return {.first = values[role::dst],
+              .bytes = values[role::bytes],
+              .is_source = false,
+              .is_whole = values[role::rows] <= 1};
     }
     return {};
   }

@@ -70,6 +70,9 @@ void child_forked() noexcept {
   is_forked = true;
   own_log = nullptr;
   refused = 0;
+  // The parent's log is nobody's here: the thread's end must not give back one that another has.
+  ::pthread_setspecific(thread_end, nullptr);
+  device_times_begun.store(true);  // devices cannot be used in the child of a fork
   process_recorder()->after_fork_in_child();
 }
 
@@ -146,7 +149,9 @@ void start_process() noexcept {
     return;
   }
   owner = ::getpid();
-  ::pthread_key_create(&thread_end, end_thread);
+  if (::pthread_key_create(&thread_end, end_thread) != 0) {
+    return;  // the program has taken all of them
+  }
   the_recorder.store(new (recorder_memory.data()) recorder(how));
   ::pthread_atfork(prepare_fork, parent_forked, child_forked);
   watch_signal(how.toggle_signal);
@@ -172,7 +177,11 @@ void begin_device_times(api which) noexcept {
   own->set_device_source(source);
   cupti.store(source);
   // Runs before what the driver has registered to end itself, which was before this.
-  std::atexit([] { cupti.load()->end(); });
+  std::atexit([] {
+    if (auto* const known = cupti.load()) {  // none in the child of a fork
+      known->end();
+    }
+  });
 }
 
 void yield_device_times() noexcept {
@@ -225,7 +234,7 @@ call_scope::call_scope(call_id call) noexcept {
   log_ = log;
   event_ = log->events.reserve();
   if (event_ == nullptr) {
-    log->dropped.fetch_add(1, std::memory_order_relaxed);
+    log->dropped.fetch_add(1, std::memory_order_release);
     to->hurry();
     return;
   }
@@ -250,7 +259,8 @@ void call_scope::look(const host_range& host, std::uint64_t bytes,
     const kept_errno kept;
     look_at(host, event);
   }
-  if (how.contents == contents::hashed && host.is_source && host.bytes > 0) {
+  if (how.contents == contents::hashed && host.is_source && host.is_whole && host.bytes > 0) {
+    const kept_errno kept;
     // NOLINTNEXTLINE(performance-no-int-to-ptr): an argument of the call
     const auto hash = sample_hash(reinterpret_cast<const void*>(host.first), host.bytes);
     event.content = hash.value_or(0);
@@ -274,7 +284,7 @@ void call_scope::end(std::int64_t status) noexcept {
   }
   if (status == 0 && to->wants_devices(which)) {
     const kept_errno kept;
-    to->set_devices(ask_for_devices(which));
+    to->set_devices(which, ask_for_devices(which));
   }
 }
 

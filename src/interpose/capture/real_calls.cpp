@@ -169,14 +169,26 @@ call_id find_call(const char* name) noexcept {
   return found != by_name.end() && found->first == wanted ? found->second : call_id::none;
 }
 
+bool has_real_call_in(api which, const char* path) noexcept {
+  for (std::size_t index = 1; index < call_count; ++index) {
+    const void* const known = functions[index].load(std::memory_order_relaxed);
+    if (known != nullptr && call_rows[index].api == which && object_of(known) == path) {
+      return true;
+    }
+  }
+  return false;
+}
+
 call_id find_function(api which, const void* function) noexcept {
   for (std::size_t index = 1; index < call_count; ++index) {
     const auto call = static_cast<call_id>(index);
     if (call_rows[index].api != which) {
       continue;
     }
-    if (!looked_for[index].exchange(true)) {
+    // Two threads may look at once; neither takes "not known yet" for an answer.
+    if (!looked_for[index].load(std::memory_order_acquire)) {
       static_cast<void>(real_call(call));
+      looked_for[index].store(true, std::memory_order_release);
     }
     if (function_of(call).load(std::memory_order_relaxed) == function) {
       return call;

@@ -32,6 +32,10 @@ remembered remember(call_id call, void* function) noexcept;
 // The call whose real function this is; none if there is none.
 [[nodiscard]] call_id find_function(api which, const void* function) noexcept;
 
+// Whether one of the interface's recorded calls goes on to the library of that path. Takes the
+// loader's lock.
+[[nodiscard]] bool has_real_call_in(api which, const char* path) noexcept;
+
 // A handle of the first mapped library whose file's name begins so; null where there is none. It
 // stays mapped.
 [[nodiscard]] void* open_mapped(const char* name_begin) noexcept;

@@ -22,6 +22,7 @@
 #include "interpose/capture/clock.hpp"
 #include "interpose/capture/locked.hpp"
 #include "interpose/capture/no_signals.hpp"
+#include "interpose/capture/real_calls.hpp"
 
 extern char** environ;  // NOLINT(readability-redundant-declaration): not everywhere declared
 
@@ -142,6 +143,7 @@ recorder::recorder(const settings& how) noexcept
       scale_(clock_),
       pairs_memory_(most_pair_bytes),
       modules_memory_(trace_file::most_payload) {
+  began_ = monotonic_ns();
   window_is_on_ = how_.delay_ns == 0;
   in_window_.store(window_is_on_);
 }
@@ -163,7 +165,8 @@ void recorder::begin() noexcept {
 }
 
 bool recorder::start() noexcept {
-  began_ = monotonic_ns();
+  window_is_on_ = wants_window();  // the program may have run for long without a GPU
+  in_window_.store(window_is_on_);
   {
     const locked hold(drain_);
     if (!file_.create(how_)) {
@@ -234,11 +237,10 @@ void recorder::hurry() noexcept {
   }
 }
 
-void recorder::set_devices(const known_devices& found) noexcept {
-  const locked hold(drain_);
-  if (found.count > 0) {
-    device_facts_ = found;
-  }
+void recorder::set_devices(api which, const known_devices& found) noexcept {
+  const auto index = static_cast<std::size_t>(which);
+  device_facts_[index] = found;
+  devices_ready_[index].store(true, std::memory_order_release);
 }
 
 void recorder::note_missed(const char* name) noexcept {
@@ -278,32 +280,32 @@ void recorder::wait_for_work() noexcept {
   work_.store(0);
 }
 
-void recorder::update_window() noexcept {
+// On between delay and end, where the signal has not switched it off.
+bool recorder::wants_window() const noexcept {
   const auto passed = static_cast<std::int64_t>(monotonic_ns() - began_);
-  const auto toggles = toggled_.load(std::memory_order_relaxed);
-  bool wanted = window_is_on_;
-  if (how_.toggle_signal != 0) {
-    wanted = wanted != ((toggles - toggles_seen_) % 2 == 1);
-    toggles_seen_ = toggles;
-  }
-  if (how_.delay_ns > 0 || how_.duration_ns > 0) {
-    const auto end = how_.duration_ns > 0 ? how_.delay_ns + how_.duration_ns : INT64_MAX;
-    if (how_.toggle_signal == 0) {
-      wanted = passed >= how_.delay_ns && passed < end;
-    }
-  }
+  const auto end = how_.duration_ns > 0 ? how_.delay_ns + how_.duration_ns : INT64_MAX;
+  const bool is_switched_off = toggled_.load(std::memory_order_relaxed) % 2 == 1;
+  return passed >= how_.delay_ns && passed < end && !is_switched_off;
+}
+
+void recorder::update_window() noexcept {
+  const bool wanted = wants_window();
   if (wanted == window_is_on_) {
     return;
   }
   window_is_on_ = wanted;
   in_window_.store(wanted, std::memory_order_relaxed);
   const locked hold(drain_);
-  write_window(wanted);
+  write_window(wanted ? window_edge::begin : window_edge::end);
 }
 
 void recorder::look_around(surroundings& around) noexcept {
   const locked hold(modules_lock_);
   around.runtimes = find_mapped_runtimes();
+  for (std::size_t index = 0; index < around.runtimes.count; ++index) {
+    auto& one = around.runtimes.found[index];
+    one.is_used = has_real_call_in(one.api, one.path.data());
+  }
   const auto changes = loader_changes();
   if (changes != modules_seen_ && !modules_memory_.all().empty()) {
     byte_writer to(modules_memory_.all());
@@ -385,7 +387,7 @@ void recorder::drain_events(thread_log& log) noexcept {
 }
 
 void recorder::note_dropped(thread_log& log) noexcept {
-  const auto lost = log.dropped.exchange(0);
+  const auto lost = log.dropped.exchange(0, std::memory_order_acquire);
   if (lost == 0) {
     return;
   }
@@ -460,6 +462,19 @@ void recorder::write_modules() noexcept {
   ::pthread_mutex_unlock(&modules_lock_);
 }
 
+// The interface that has told of more.
+const known_devices& recorder::known_facts() const noexcept {
+  static constexpr known_devices none{};
+  const known_devices* best = &none;
+  for (std::size_t index = 0; index < device_facts_.size(); ++index) {
+    if (devices_ready_[index].load(std::memory_order_acquire) &&
+        device_facts_[index].count > best->count) {
+      best = &device_facts_[index];
+    }
+  }
+  return *best;
+}
+
 void recorder::write_coverage(const surroundings& around) noexcept {
   auto to = file_.payload();
   pair_writer pairs(to, pairs_memory_.all());
@@ -468,13 +483,14 @@ void recorder::write_coverage(const surroundings& around) noexcept {
     pairs.put("runtime.", index, ".path", std::string_view(one.path.data()));
     pairs.put("runtime.", index, ".api", one.api == api::hip ? "hip" : "cuda");
     std::size_t how = 0;
-    for (std::size_t way = 1; way < reached_names.size(); ++way) {
+    for (std::size_t way = 1; one.is_used && way < reached_names.size(); ++way) {
       how = reached_[static_cast<std::size_t>(one.api)][way].load() ? way : how;
     }
     pairs.put("runtime.", index, ".how", reached_names[how]);
   }
-  for (std::size_t index = 0; index < device_facts_.count; ++index) {
-    const auto& one = device_facts_.of[index];
+  const auto& devices = known_facts();
+  for (std::size_t index = 0; index < devices.count; ++index) {
+    const auto& one = devices.of[index];
     pairs.put("device.", index, ".name", std::string_view(one.name.data()));
     pairs.put("device.", index, ".pci", std::string_view(one.pci_address.data()));
     pairs.put("device.", index, ".memory", one.memory);
@@ -502,11 +518,11 @@ void recorder::write_coverage(const surroundings& around) noexcept {
   }
 }
 
-void recorder::write_window(bool begins) noexcept {
+void recorder::write_window(window_edge edge) noexcept {
   auto to = file_.payload();
   const auto now = monotonic_ns();
   event_encoder encoder(to, 0, now);
-  encoder.put_window(now, begins);
+  encoder.put_window(now, edge);
   file_.write(block_type::events, to.written());
 }
 
@@ -528,12 +544,14 @@ void recorder::end(const char* reason) noexcept {
     source->deliver();
   }
   flush();
-  auto expected = phase::recording;
-  if (!phase_.compare_exchange_strong(expected, phase::ended)) {
-    phase_.store(phase::ended);
-    return;
-  }
   const no_signals calm;
+  {
+    // Under the lock under which it begins: nothing begins after the end.
+    const locked hold(start_lock_);
+    if (phase_.exchange(phase::ended) != phase::recording) {
+      return;
+    }
+  }
   hurry();
   if (has_drainer_) {
     has_drainer_ = false;
@@ -605,8 +623,12 @@ void recorder::after_fork_in_child() noexcept {
   modules_bytes_ = 0;
   coverage_written_ = 0;
   without_log_.store(0);
+  began_ = monotonic_ns();
   window_is_on_ = how_.delay_ns == 0;
   in_window_.store(window_is_on_);
+  for (auto& known : devices_known_) {
+    known.store(false);
+  }
   source_.store(nullptr);
   work_.store(0);
   if (phase_.load() == phase::recording) {

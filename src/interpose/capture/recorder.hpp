@@ -92,7 +92,7 @@ public:
     auto& known = devices_known_[static_cast<std::size_t>(which)];
     return !known.load(std::memory_order_relaxed) && !known.exchange(true);
   }
-  void set_devices(const known_devices& found) noexcept;
+  void set_devices(api which, const known_devices& found) noexcept;
   // The program has got a function of that name that is not recorded: of a second copy of a
   // runtime, or of a form that spec/ lacks. `name` is one of spec/'s.
   void note_missed(const char* name) noexcept;
@@ -117,6 +117,7 @@ private:
   void drain_until_end() noexcept;
   void wait_for_work() noexcept;
   void await_drainer() const noexcept;
+  [[nodiscard]] bool wants_window() const noexcept;
   void update_window() noexcept;
   [[nodiscard]] bool start() noexcept;
 
@@ -135,8 +136,9 @@ private:
   void write_process() noexcept;
   void write_calls() noexcept;
   void write_modules() noexcept;
+  [[nodiscard]] const known_devices& known_facts() const noexcept;
   void write_coverage(const surroundings& around) noexcept;
-  void write_window(bool begins) noexcept;
+  void write_window(window_edge edge) noexcept;
   void write_end(const char* reason) noexcept;
 
   settings how_;
@@ -144,8 +146,7 @@ private:
   std::atomic<phase> phase_{phase::idle};
   std::atomic<bool> in_window_{true};
   std::atomic<std::uint32_t> toggled_{0};
-  std::uint32_t toggles_seen_ = 0;
-  std::uint64_t began_ = 0;
+  std::uint64_t began_ = 0;  // the process, or this part of it after a fork
   bool window_is_on_ = true;
 
   pthread_mutex_t start_lock_ = PTHREAD_MUTEX_INITIALIZER;
@@ -179,7 +180,9 @@ private:
 
   device_log devices_;
   std::array<std::atomic<bool>, 2> devices_known_{};
-  known_devices device_facts_;  // under drain_
+  // Written once, before the flag is set; read by the drainer behind it.
+  std::array<known_devices, 2> device_facts_{};
+  std::array<std::atomic<bool>, 2> devices_ready_{};
 };
 
 }  // namespace berth::interpose

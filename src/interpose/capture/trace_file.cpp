@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
+#include <cstring>
 
 #define ZSTD_STATIC_LINKING_ONLY
 #include <zstd.h>
@@ -156,10 +158,36 @@ bool trace_file::write(block_type type, std::span<const std::byte> payload) noex
     const int why = errno;
     static_cast<void>(::ftruncate(descriptor_, begin));
     end_ = begin;
+    put_farewell(why);
     return fail(why);
   }
   ++sequence_;
   return true;
+}
+
+// Far smaller than what has not fitted.
+void trace_file::put_farewell(int why) noexcept {
+  std::array<char, 96> text{};
+  std::array<char, 80> words{};
+  std::snprintf(text.data(), text.size(), "disk: %s",
+                ::strerror_r(why, words.data(), words.size()));
+  std::array<std::byte, 256> room{};
+  byte_writer pairs(room);
+  pairs.put_varint(1);
+  pairs.put_string("reason");
+  pairs.put_string(text.data());
+  std::array<std::byte, block_header_bytes> header{};
+  byte_writer to(header);
+  put_block_header(to,
+                   {.type = block_type::end,
+                    .plain_bytes = static_cast<std::uint32_t>(pairs.size()),
+                    .sequence = sequence_},
+                   pairs.written());
+  const off_t begin = end_;
+  if (!write_all(header) || !write_all(pairs.written())) {
+    static_cast<void>(::ftruncate(descriptor_, begin));
+    end_ = begin;
+  }
 }
 
 void trace_file::close() noexcept {

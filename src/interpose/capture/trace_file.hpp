@@ -50,7 +50,8 @@ public:
   // For payloads: one block at a time.
   [[nodiscard]] trace::recording::byte_writer payload() noexcept;
   // Compressed where that makes it smaller. A block that cannot be written is taken back, and the
-  // file is failed from then on: it ends in front of that block.
+  // file is failed from then on: in its place stands an end that says why, if there is room for
+  // that.
   bool write(trace::recording::block_type type, std::span<const std::byte> payload) noexcept;
   void close() noexcept;
   // In the child of a fork: the file is the parent's.
@@ -66,6 +67,7 @@ private:
   [[nodiscard]] bool write_all(std::span<const std::byte> bytes) noexcept;
   [[nodiscard]] std::span<const std::byte> compressed(std::span<const std::byte> payload) noexcept;
   bool fail(int why) noexcept;
+  void put_farewell(int why) noexcept;
 
   own_memory memory_;
   void* compressor_ = nullptr;  // ZSTD_CCtx in memory_

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program that is linked with CUDA's driver: copies with rows, and in batches.
+// A program that is linked with CUDA's driver: copies with rows, and in batches. "fork": a child of
+// it ends as programs do, with its handlers, and its status is the program's.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "interpose/capture/abi.hpp"
@@ -19,7 +24,17 @@ status cuMemcpyBatchAsync_v2(address_t* dst, address_t* src, std::size_t* bytes,
 status cuStreamSynchronize(stream_t stream);
 }
 
-int main() {
+int main(int argc, char** argv) {
+  if (argc > 1 && std::strcmp(argv[1], "fork") == 0) {
+    cuInit(0);
+    const pid_t child = fork();
+    if (child == 0) {
+      std::exit(7);
+    }
+    int state = 0;
+    waitpid(child, &state, 0);
+    return WIFEXITED(state) ? WEXITSTATUS(state) : 100 + WTERMSIG(state);
+  }
   address_t device = 0;
   int wrong = cuInit(0) + cuMemAlloc_v2(&device, 4096);
   unsigned char host[256] = {1, 2, 3};

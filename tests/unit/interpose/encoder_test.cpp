@@ -155,7 +155,7 @@ TEST(EventEncoder, WritesRecordsOfDevices) {
                  .correlation = 11});
   }
   encoder.put({.what = record_id::device_fill, .begin = 20, .end = 10});
-  encoder.put_window(30, true);
+  encoder.put_window(30, window_edge::begin);
   ASSERT_TRUE(file.write(block_type::events, to.written()));
   file.close();
   const auto read = recorded_file::read(scratch.file("a"));

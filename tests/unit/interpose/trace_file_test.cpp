@@ -254,7 +254,7 @@ TEST(TraceFile, DoesNotTakeAnotherFileOfItsNameForItsOwn) {
 
 // On a disk that is full at some byte: the file ends in front of the first block that did not fit,
 // and no signal arrives.
-TEST(TraceFile, EndsInFrontOfTheBlockThatFindsNoRoom) {
+TEST(TraceFile, SaysWhyItEndsWhereABlockFindsNoRoom) {
   const scratch folder;
   const int end = in_child([&] {
     const rlimit small{5000, 5000};
@@ -279,7 +279,8 @@ TEST(TraceFile, EndsInFrontOfTheBlockThatFindsNoRoom) {
   });
   EXPECT_EQ(end, 0);
   const auto read = recorded_file::read(folder.file("a"));
-  EXPECT_EQ(read.blocks, 4U);
+  EXPECT_EQ(read.blocks, 5U);
+  EXPECT_EQ(read.end.at("reason"), "disk: File too large");
   EXPECT_FALSE(read.losses.any());
   EXPECT_FALSE(read.losses.cut);
 }
