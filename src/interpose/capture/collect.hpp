@@ -162,6 +162,7 @@ void collect_description(role_values& values, const T& info) noexcept {
 
 // The word says which role, and the argument has the value of it.
 template <word What, class T>
+// NOLINTNEXTLINE(readability-function-cognitive-complexity): a table, of which one row is compiled
 void collect_before(role_values& values, const T& argument) noexcept {
   if constexpr (What == word::dst) {
     values[role::dst] = as_number(argument);

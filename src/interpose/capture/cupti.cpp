@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -163,7 +164,7 @@ bool cupti_source::load() noexcept {
   return true;
 }
 
-bool cupti_source::enable() noexcept {
+bool cupti_source::enable() const noexcept {
   if (calls_.register_callbacks(reinterpret_cast<void*>(&give_buffer),
                                 reinterpret_cast<void*>(&take_buffer)) != 0) {
     return false;
@@ -173,13 +174,10 @@ bool cupti_source::enable() noexcept {
         {{1, counted_to_device, 0, 1}, {1, counted_to_host, 0, 1}}};
     calls_.configure_migrations(config.data(), config.size());
   }
-  for (const auto one : activities) {
-    // A machine without managed memory refuses the last one: then there are no migrations.
-    if (calls_.enable(static_cast<int>(one)) != 0 && one != activity::migration) {
-      return false;
-    }
-  }
-  return true;
+  // A machine without managed memory refuses migrations: then there are none.
+  return std::all_of(activities.begin(), activities.end(), [&](activity one) {
+    return calls_.enable(static_cast<int>(one)) == 0 || one == activity::migration;
+  });
 }
 
 void cupti_source::begin() noexcept {
@@ -196,7 +194,7 @@ void cupti_source::begin() noexcept {
   state_.store("cupti");
 }
 
-void cupti_source::disable() noexcept {
+void cupti_source::disable() const noexcept {
   for (const auto one : activities) {
     calls_.disable(static_cast<int>(one));
   }

@@ -138,8 +138,8 @@ private:
   };
 
   [[nodiscard]] bool load() noexcept;
-  [[nodiscard]] bool enable() noexcept;
-  void disable() noexcept;
+  [[nodiscard]] bool enable() const noexcept;
+  void disable() const noexcept;
   // Buffers may come from several threads at a time.
   void take(std::uint8_t* buffer, std::size_t bytes) noexcept;
   void take(const cupti_abi::copy_record& from, clock_shift shift) noexcept;

@@ -278,7 +278,7 @@ void call_scope::end(std::int64_t status) noexcept {
   event_->duration = read_ticks(to->clock()) - event_->begin;
   event_->status = static_cast<std::int32_t>(status);
   const auto which = row_of(event_->call).api;
-  if (log_->events.commit() > log_->events.capacity / 2) {
+  if (log_->events.commit() > decltype(log_->events)::capacity / 2) {
     const kept_errno kept;
     to->hurry();
   }

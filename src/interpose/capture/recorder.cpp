@@ -86,12 +86,8 @@ constexpr std::array<std::string_view, 8> steering_variables{
     "HSA_", "HIP_", "ROCR_", "GPU_", "AMD_", "CUDA_", "NVIDIA_", "PYTORCH_"};
 
 bool steers_a_runtime(std::string_view variable) noexcept {
-  for (const auto prefix : steering_variables) {
-    if (variable.starts_with(prefix)) {
-      return true;
-    }
-  }
-  return false;
+  return std::any_of(steering_variables.begin(), steering_variables.end(),
+                     [&](std::string_view prefix) { return variable.starts_with(prefix); });
 }
 
 void put_environment(pair_writer& pairs) noexcept {
@@ -367,7 +363,7 @@ void recorder::drain_stacks(thread_log& log) noexcept {
 
 // What came while it is drained is left for the next time, or a busy thread would hold the drainer.
 void recorder::drain_events(thread_log& log) noexcept {
-  auto left = log.events.capacity;
+  auto left = decltype(log.events)::capacity;
   while (left > 0 && log.events.front() != nullptr) {
     auto to = file_.payload();
     event_encoder encoder(to, log.thread, scale_.nanoseconds(log.events.front()->begin));

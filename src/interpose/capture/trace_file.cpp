@@ -10,7 +10,7 @@
 #include <cstdio>
 #include <cstring>
 
-#define ZSTD_STATIC_LINKING_ONLY
+#define ZSTD_STATIC_LINKING_ONLY  // NOLINT(readability-identifier-naming): zstd's
 #include <zstd.h>
 
 namespace berth::interpose {
