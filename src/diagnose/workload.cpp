@@ -373,7 +373,8 @@ void workload::sum_up() {
   intervals_by_device copy_intervals;
   std::map<std::tuple<direction, memory_kind, memory_kind>, copy_group> groups;
   for (const auto& which : copies_) {
-    copy_intervals[which.device].push_back({which.begin, which.end});
+    copy_intervals[which.device].push_back(
+        {which.begin, which.has_time() ? which.end : which.begin});
     const auto& details = *which.details;
     auto& group =
         groups

@@ -5,7 +5,9 @@
 //
 // A gap between two copies counts as filling if its length fits the bytes of the copy that waited
 // for it: as much as a CPU moves in that time, no more and no less. Time in which the GPU works is
-// no loss.
+// no loss, and time in which the program is in a call of the GPU runtime (it allocates, it waits)
+// is no filling. What else the host does for as long cannot be told from filling, so the finding
+// says that it is inferred.
 #include <algorithm>
 #include <map>
 #include <string_view>
@@ -77,8 +79,28 @@ bool is_unchanged(const copy& before, const copy& after) {
          *before.details->content == *after.details->content;
 }
 
+// When the program was in calls of the GPU runtime that are no copies.
+interval_set other_calls_of(const workload& work) {
+  const auto& events = work.events();
+  std::vector<interval> calls;
+  for (trace::row index = 0; index < events.size(); ++index) {
+    switch (events.kind(index)) {
+      case trace::event_kind::allocation:
+      case trace::event_kind::free:
+      case trace::event_kind::synchronisation:
+      case trace::event_kind::launch_call:
+      case trace::event_kind::other_call:
+        calls.push_back({events.begin(index), events.end(index)});
+        break;
+      default:
+        break;
+    }
+  }
+  return interval_set(std::move(calls));
+}
+
 std::vector<filling> fillings_of(const workload& work, const kernel_order& kernels,
-                                 const selection& staged) {
+                                 const interval_set& calls, const selection& staged) {
   const auto device = work.copies()[staged.front()].device;
   const auto busy = work_of_device(work, device);
   std::vector<filling> found;
@@ -94,7 +116,8 @@ std::vector<filling> fillings_of(const workload& work, const kernel_order& kerne
       continue;
     }
     const auto idle = gap.length() - busy.covered(gap);
-    if (!is_pace_of_cpu(*copied.details->bytes, gap) ||
+    const interval own{gap.begin, gap.end - calls.covered(gap)};
+    if (!is_pace_of_cpu(*copied.details->bytes, own) ||
         static_cast<double>(idle) < idle_part * static_cast<double>(gap.length())) {
       continue;
     }
@@ -108,8 +131,8 @@ std::vector<filling> fillings_of(const workload& work, const kernel_order& kerne
 
 // Of one device and direction; empty unless most of the copies wait so.
 std::vector<filling> settled_fillings(const workload& work, const kernel_order& kernels,
-                                      const selection& staged) {
-  auto found = fillings_of(work, kernels, staged);
+                                      const interval_set& calls, const selection& staged) {
+  auto found = fillings_of(work, kernels, calls, staged);
   if (found.size() < fewest_fills || found.size() * 2 < staged.size() - 1) {
     found.clear();
   }
@@ -166,8 +189,9 @@ filling_sums sums_of_fillings(const workload& work) {
   filling_sums all;
   std::vector<interval> gaps;
   const kernel_order kernels(work);
+  const auto calls = other_calls_of(work);
   for (const auto& [link, staged] : staged_of(work)) {
-    for (const auto& one : settled_fillings(work, kernels, staged)) {
+    for (const auto& one : settled_fillings(work, kernels, calls, staged)) {
       all.copies.push_back(one.copy);
       all.each.push_back({one.copy, one.saved_ns});
       gaps.push_back(one.gap);
@@ -214,7 +238,8 @@ void find_fill_bound_staging(const workload& work, std::vector<finding>& finding
        .severity = severity::advice,
        .headline = fmt::format(
            "Bound by filling, not by the link: {} {} {} through pinned buffers at {} in all; the "
-           "copies run at {}, and between them the link idles {} while the CPU {} at {}.",
+           "copies run at {}, and between them the link idles {}, as long as a CPU takes that {} "
+           "at {}.",
            owner_of(work), way == direction::host_to_device ? "sends" : "fetches",
            format_bytes(total.bytes),
            format_rate(rate_of(total.bytes, all.gap_ns + total.duration_ns)),

@@ -9,6 +9,7 @@
 #include "trace/import/recording/about.hpp"
 #include "trace/import/recording/content.hpp"
 #include "trace/import/recording/conversion.hpp"
+#include "trace/import/recording/first_calls.hpp"
 #include "trace/recording/block_reader.hpp"
 
 namespace berth::trace {
@@ -80,6 +81,7 @@ result<imported> import_recording(byte_source source, const import_options& opti
   const auto converted = recording::convert(*recorded, known, read.events);
   read.events.about = recording::describe(*recorded, losses, converted);
   read.events.about.file = file;
+  recording::leave_out_first_calls(read.events);
   read.cut = cut_of(*recorded, losses, file);
   return read;
 }

@@ -48,7 +48,7 @@ TEST(fill_bound, the_link_idles_while_one_thread_fills) {
   ASSERT_NE(found, nullptr);
   EXPECT_EQ(found->severity, diagnose::severity::advice);
   EXPECT_THAT(found->headline, HasSubstr("Bound by filling, not by the link: the program sends"));
-  EXPECT_THAT(found->headline, HasSubstr("the link idles 45.0 ms while the CPU fills the buffer at "
+  EXPECT_THAT(found->headline, HasSubstr("the link idles 45.0 ms, as long as a CPU takes that fills the buffer at "
                                          "10.0 GB/s"));
   EXPECT_THAT(found->headline, HasSubstr("the copies run at 50.0 GB/s"));
   // Now 6 ms for a piece, then 5 ms / 3.4.
