@@ -183,7 +183,7 @@ void workload::collect() {
     } else if (kind == event_kind::copy) {
       copies_.push_back({.event = index,
                          .begin = busy.begin,
-                         .end = busy.end,
+                         .end = details->time == trace::timing::unknown ? busy.begin : busy.end,
                          .details = events.details(index),
                          .device = device,
                          .stream = where.id});
@@ -373,8 +373,7 @@ void workload::sum_up() {
   intervals_by_device copy_intervals;
   std::map<std::tuple<direction, memory_kind, memory_kind>, copy_group> groups;
   for (const auto& which : copies_) {
-    copy_intervals[which.device].push_back(
-        {which.begin, which.has_time() ? which.end : which.begin});
+    copy_intervals[which.device].push_back({which.begin, which.end});
     const auto& details = *which.details;
     auto& group =
         groups

@@ -60,7 +60,7 @@ TEST(fill_bound, the_link_idles_while_one_thread_fills) {
 TEST(fill_bound, downloads_wait_for_the_emptying) {
   const auto shown = diagnosed_pieces({.way = direction::device_to_host});
   ASSERT_NE(shown.find("fill-bound-staging"), nullptr);
-  EXPECT_THAT(shown.find("fill-bound-staging")->headline, HasSubstr("the CPU empties the buffer"));
+  EXPECT_THAT(shown.find("fill-bound-staging")->headline, HasSubstr("a CPU takes that empties the buffer"));
 }
 
 TEST(fill_bound, frameworks_are_named_and_advised) {
