@@ -31,6 +31,9 @@ std::string reason(int number) {
 
 // The signals that must not end us before the program: from a terminal it gets them too.
 constexpr std::array<int, 4> guarded_signals = {SIGINT, SIGQUIT, SIGTERM, SIGHUP};
+// Those that mean something to programs only: they are passed on while the program runs, and are
+// nobody's before and after.
+constexpr std::array<int, 4> handed_on_signals = {SIGUSR1, SIGUSR2, SIGALRM, SIGIO};
 
 // The program's process, for the signal handler.
 std::atomic<pid_t>& running_program() {
@@ -51,6 +54,9 @@ public:
     set(SIGQUIT, ignore);
     set(SIGTERM, forward);
     set(SIGHUP, forward);
+    for (const int number : handed_on_signals) {
+      set(number, forward);
+    }
     for (const int number : passed) {
       set(number, forward);
     }
@@ -121,9 +127,24 @@ sigset_t held_signals::all() noexcept {
 }
 
 held_signals::held_signals() noexcept {
-  const auto held = all();
+  auto held = all();
+  for (const int number : handed_on_signals) {
+    sigaddset(&held, number);
+  }
   ::pthread_sigmask(SIG_BLOCK, &held, &before_);
   ::pthread_sigmask(SIG_SETMASK, nullptr, &held_);
+}
+
+held_signals::~held_signals() {
+  sigset_t nobodys;
+  sigemptyset(&nobodys);
+  for (const int number : handed_on_signals) {
+    sigaddset(&nobodys, number);
+  }
+  const timespec at_once{};
+  while (::sigtimedwait(&nobodys, nullptr, &at_once) > 0) {
+  }
+  release();
 }
 
 held_signals_watch::held_signals_watch(std::function<void()> tidy)

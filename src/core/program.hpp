@@ -47,13 +47,14 @@ struct ending {
   }
 };
 
-// Keeps SIGINT, SIGQUIT, SIGTERM and SIGHUP waiting while it lives.
+// Keeps SIGINT, SIGQUIT, SIGTERM and SIGHUP waiting while it lives; and those that only a program
+// knows what to do with (SIGUSR1 and the like), which are gone afterwards.
 class held_signals {
 public:
   held_signals() noexcept;
   held_signals(const held_signals&) = delete;
   held_signals& operator=(const held_signals&) = delete;
-  ~held_signals() { release(); }
+  ~held_signals();
 
   void release() const noexcept { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
   void hold_again() const noexcept { ::pthread_sigmask(SIG_SETMASK, &held_, nullptr); }

@@ -81,8 +81,8 @@ std::string last_reason() {
   return std::strerror(errno);  // NOLINT(concurrency-mt-unsafe)
 }
 
-// Makes room for a recording of this name. What is no recording is never removed.
-result<void> make_room(const fs::path& file) {
+// Whether a recording may have this name. What is no recording is never replaced.
+result<void> check_place(const fs::path& file) {
   std::error_code failure;
   const auto status = fs::symlink_status(file, failure);
   if (!fs::exists(status)) {
@@ -99,9 +99,7 @@ result<void> make_room(const fs::path& file) {
     return error(errc::file_unwritable, "exists already and is no recording", file.string(),
                  "name another file for --record");
   }
-  opened.close();
-  return fs::remove(file, failure) ? result<void>()
-                                   : result<void>(unwritable_place(failure.message(), file));
+  return {};
 }
 
 }  // namespace
@@ -170,10 +168,20 @@ result<recording_files> recording_files::prepare(std::string_view where, std::st
   if (::access(folder.c_str(), W_OK | X_OK) != 0) {
     return unwritable_place(last_reason(), folder);
   }
-  if (const auto room = make_room(file); !room) {
-    return room.error();
+  if (const auto free = check_place(file); !free) {
+    return free.error();
   }
   return recording_files(fs::canonical(folder, failure), file.filename().string());
+}
+
+result<void> recording_files::make_room() {
+  std::error_code failure;
+  fs::remove(folder_ / name_, failure);
+  if (failure) {
+    return unwritable_place(failure.message(), folder_ / name_);
+  }
+  before_.erase(name_);
+  return {};
 }
 
 std::set<std::string> recording_files::matching() const {

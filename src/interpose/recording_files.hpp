@@ -53,6 +53,9 @@ public:
   // Absolute, so that it means the same in whatever folder the program works.
   [[nodiscard]] std::string pattern() const { return (folder_ / name_).string(); }
   [[nodiscard]] const std::filesystem::path& folder() const noexcept { return folder_; }
+  // Removes an earlier recording of the name. The last thing before the program starts.
+  // @errors file_unwritable
+  [[nodiscard]] result<void> make_room();
   // Those that were made since, by name.
   [[nodiscard]] std::vector<std::string> made() const;
 

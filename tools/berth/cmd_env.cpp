@@ -92,7 +92,13 @@ result<void> check_values(const recording_environment& shown, env_form form) {
   const std::string_view forbidden = form == env_form::slurm    ? ","
                                      : form == env_form::docker ? ":"
                                                                 : "";
+  const bool is_for_a_shell = form == env_form::shell || form == env_form::json;
   for (const auto& text : {shown.recorder.string(), shown.folder.string()}) {
+    // $(berth env --docker) is split at blanks, and quotes in it are letters.
+    if (!is_for_a_shell && shell_word(text) != text) {
+      return error(errc::usage, "a path with blanks or quotes cannot be handed on so", text,
+                   "--record another folder, or the export lines of berth env");
+    }
     if (text.find_first_of(forbidden) != std::string::npos) {
       return error(errc::usage, fmt::format("a path with '{}' cannot be handed on so", forbidden),
                    text, "--record another folder, or the export lines of berth env");

@@ -132,8 +132,13 @@ result<prepared_run> prepare(const run_options& options, const streams& io) {
 
 // --- The program --------------------------------------------------------------------------------
 
-result<program::ending> run_program(const run_options& options, const prepared_run& run,
+result<program::ending> run_program(const run_options& options, prepared_run& run,
                                     const program::held_signals& signals, const streams& io) {
+  // Not before all else is found right: an earlier recording is worth more than a run that is
+  // refused.
+  if (auto room = run.files.make_room(); !room) {
+    return room.error();
+  }
   program::start_request start{.words = options.program,
                                .environment = interpose::variables_of(run.recording),
                                .pid_variable = {},

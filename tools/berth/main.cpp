@@ -157,6 +157,7 @@ CLI::App* add_run(CLI::App& app, verbs& parsed) {
       ->type_name("FILE");
   verb->add_option("--emulate", parsed.emulated_model,
                    "Run on an emulated AMD machine (berth emulate --list)")
+      ->check(not_empty)
       ->type_name("MODEL");
   verb->add_option("--gpus", parsed.emulated_gpus, "With --emulate: how many GPUs")
       ->type_name("N")

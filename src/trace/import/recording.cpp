@@ -35,9 +35,10 @@ std::string early_end(const content& recorded, const damage& losses) {
 
 std::optional<cut> cut_of(const content& recorded, const damage& losses, const std::string& file) {
   if (auto why = early_end(recorded, losses); !why.empty()) {
-    return cut{error(errc::input_truncated, std::move(why), file,
-                     "what was recorded before it is complete"),
-               recorded.events.size(), losses.lost_bytes};
+    return cut{
+        error(errc::input_truncated, std::move(why), file,
+              "events of the last 0.1 s before it may be missing; those before are complete"),
+        recorded.events.size(), losses.lost_bytes};
   }
   if (losses.any()) {
     return cut{error(errc::input_malformed,

@@ -212,6 +212,21 @@ void note_coverage(const content& recorded, std::vector<std::string>& notes) {
         fmt::format("When kernels ran was not recorded{}{}: only their launches are known",
                     why.empty() ? "" : ": ", why));
   }
+  if (times.find("until") != std::string_view::npos) {
+    notes.emplace_back(
+        "Device times end where the program began to profile itself: kernels and copies after that "
+        "are not in the times");
+  }
+  std::string missed;
+  for (auto one = recorded.coverage.lower_bound("missed.");
+       one != recorded.coverage.end() && one->first.starts_with("missed."); ++one) {
+    missed += (missed.empty() ? "" : ", ") + one->second;
+  }
+  if (!missed.empty()) {
+    notes.push_back(fmt::format(
+        "The program has got functions that are not recorded, of a second copy of its runtime: {}",
+        missed));
+  }
   const bool has_window =
       std::any_of(recorded.events.begin(), recorded.events.end(),
                   [&](const event& one) { return recorded.call_of(one).operation == "window"; });
