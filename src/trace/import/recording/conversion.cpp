@@ -390,6 +390,9 @@ private:
     details.source_address = recorded_.get(which, role::src);
     details.destination_address = recorded_.get(which, role::dst);
     details.content = recorded_.get(which, role::content);
+    if (recorded_.get(which, role::fixed).value_or(0) == 1) {
+      details.by = carrier::copy_engine;
+    }
     if (const auto pages = recorded_.get(which, role::host_pages); pages && *pages <= 3) {
       details.pages = static_cast<host_pages>(*pages);
     }
