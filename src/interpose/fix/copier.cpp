@@ -43,6 +43,15 @@ bytes_t pinned_budget() {
   return std::min(wanted, memory::default_pinned_budget());
 }
 
+// "BERTH_FIX_THREADS": that copy, the caller included; 0: as the CPUs allow.
+unsigned most_threads() {
+  constexpr unsigned long reasonable = 64;
+  const auto word = variable("BERTH_FIX_THREADS");
+  return word.empty()
+             ? 0
+             : static_cast<unsigned>(std::min(std::strtoul(word.data(), nullptr, 10), reasonable));
+}
+
 // The runtime that the program uses, and no other.
 gpu::linker linker_for(const std::string& library) {
   auto made = gpu::system_linker();
@@ -150,6 +159,7 @@ transfer::engine_state* copier::engine_of(int device) {
     copy_engine_options options;
     options.device = device;
     options.profile = profile_;
+    options.most_threads = most_threads();
     place.owner = std::make_shared<transfer::engine_state>(home_, std::move(options));
     place.known.store(place.owner.get(), std::memory_order_release);
   }
