@@ -23,7 +23,7 @@ enum class gate : std::uint8_t { closed, opening, open, none };
 std::atomic<fixing> mode{fixing::off};
 std::atomic<gate> door{gate::closed};
 std::atomic<fix::copy_function> engine{nullptr};  // written before the door is open
-pid_t owner = 0;
+std::atomic<pid_t> owner{0};                      // who has opened the door; 0: nobody yet
 std::atomic<std::uint64_t> fixed_copies{0};
 std::atomic<std::uint64_t> fixed_bytes{0};
 std::atomic<std::uint64_t> differing_copies{0};
@@ -41,6 +41,7 @@ std::array<target, 2> targets{};  // NOLINT: as above
 // libberth_fix.so lies beside this library.
 bool find_engine(std::array<char, 4096>& path) noexcept {
   constexpr std::string_view file = "libberth_fix.so";
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): read only
   const char* const named = std::getenv("BERTH_FIX_LIBRARY");
   if (named != nullptr && *named != '\0') {
     const std::string_view whole(named);
@@ -78,6 +79,7 @@ void open_door() noexcept {
 fix::pass pass_door() noexcept {
   auto seen = door.load(std::memory_order_acquire);
   if (seen == gate::closed && door.compare_exchange_strong(seen, gate::opening)) {
+    owner.store(::getpid());
     open_door();
     seen = door.load();
   }
@@ -110,6 +112,13 @@ const char* library_of(fix::runtime of, const void* function) noexcept {
   return known.path[0] == '\0' ? nullptr : known.path.data();
 }
 
+// The child of a fork has its parent's engine, which is of no use to it. Where there was none yet,
+// it may have one of its own.
+bool is_own_process() noexcept {
+  const auto who = owner.load(std::memory_order_relaxed);
+  return who == 0 || who == ::getpid();
+}
+
 void note_passed(fix::pass why) noexcept {
   passed_copies[static_cast<std::size_t>(why)].fetch_add(1, std::memory_order_relaxed);
 }
@@ -119,7 +128,7 @@ fix::outcome ask(fix::request& what, bool way_is_known, const void* real) noexce
                                       .bytes = what.bytes,
                                       .stream = what.stream,
                                       .way_is_known = way_is_known,
-                                      .is_own_process = owner == ::getpid()});
+                                      .is_own_process = is_own_process()});
   if (early != fix::pass::none) {
     return {.why = early};
   }
@@ -138,8 +147,7 @@ fix::outcome ask(fix::request& what, bool way_is_known, const void* real) noexce
 }  // namespace
 
 void start_fixing() noexcept {
-  const char* const word = std::getenv("BERTH_FIX");
-  owner = ::getpid();
+  const char* const word = std::getenv("BERTH_FIX");  // NOLINT(concurrency-mt-unsafe)
   mode.store(fixing_of(word == nullptr ? std::string_view{} : std::string_view(word)));
 }
 

@@ -3,6 +3,7 @@
 // the library is opened behind the first copy that could gain.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -48,12 +49,8 @@ struct fix_counts {
                                                        "copy_to_device_async",
                                                        "copy_to_host",
                                                        "copy_to_host_async"};
-  for (const auto& one : operations) {
-    if (row_of(call).operation == one) {
-      return true;
-    }
-  }
-  return false;
+  return std::find(operations.begin(), operations.end(), row_of(call).operation) !=
+         operations.end();
 }
 
 // The call's default stream is the calling thread's own.

@@ -40,7 +40,7 @@ struct process_state {
 };
 
 process_state& the_process() {
-  static auto* const state = new process_state;  // NOLINT(cppcoreguidelines-owning-memory)
+  static auto* const state = new process_state;  // NOLINT: see above
   return *state;
 }
 
