@@ -250,7 +250,8 @@ void note_fixed(const content& recorded, std::vector<std::string>& notes) {
     }
   }
   const auto busy = interval_set(std::move(calls)).length();
-  auto note = fmt::format("{} copies fixed by berth's copy engine", *copies);
+  auto note =
+      fmt::format("{} cop{} fixed by berth's copy engine", *copies, *copies == 1 ? "y" : "ies");
   if (busy > 0) {
     note += fmt::format(": {:.1f} GB/s while their calls ran (measured)",
                         static_cast<double>(bytes) / static_cast<double>(busy));
