@@ -159,6 +159,11 @@ std::vector<program::variable> variables_of(const recording_options& options) {
   if (!options.signal.empty()) {
     add("BERTH_RECORD_SIGNAL", options.signal);
   }
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): read only
+  const char* const wish = std::getenv(fix_variable);
+  if (options.copies == copies::fixed && (wish == nullptr || *wish == '\0')) {
+    add(fix_variable, "1");
+  }
   return made;
 }
 

@@ -20,12 +20,16 @@ namespace berth::interpose {
 
 enum class children : std::uint8_t { recorded, left_out };
 
+// What becomes of copies of pageable memory.
+enum class copies : std::uint8_t { left_alone, fixed };
+
 struct recording_options {
   std::string file;  // a pattern: %p process, %h host, %r rank, %% percent
   berth::interpose::device_times device_times = device_times::automatic;
   call_sites stacks = call_sites::automatic;
   contents content = contents::unread;
   berth::interpose::children children = children::recorded;
+  berth::interpose::copies copies = copies::left_alone;
   std::optional<std::chrono::nanoseconds> delay;     // from the program's start
   std::optional<std::chrono::nanoseconds> duration;  // of the recording
   std::string signal;                                // "USR2"; empty: none
@@ -33,6 +37,10 @@ struct recording_options {
 
 // The variable that limits a recording to one process: its value is that process' number.
 inline constexpr const char* only_process_variable = "BERTH_RECORD_ONLY";
+
+// The variable that has copies fixed: "1", or "check" to compare each. Where the environment has it
+// already, that counts, so that "0" switches off what a script has switched on.
+inline constexpr const char* fix_variable = "BERTH_FIX";
 
 // What the library reads; only what differs from its defaults. Neither LD_PRELOAD nor
 // BERTH_RECORD_ONLY is among them.

@@ -75,6 +75,9 @@ enum class host_pages : std::uint8_t {
   of_file,  // of a mapped file
 };
 
+// Who made a copy: the program's runtime, or berth's copy engine in its place (berth run --fix).
+enum class carrier : std::uint8_t { runtime, copy_engine };
+
 // What only events that move or hold bytes have.
 struct transfer {
   std::optional<bytes_t> bytes;
@@ -89,6 +92,7 @@ struct transfer {
   std::optional<std::int32_t> host_node;                 // NUMA node of that end
   std::optional<std::uint64_t> content;                  // hash of samples of the source
   std::optional<std::uint64_t> flags;                    // of an allocation, as the call had them
+  carrier by = carrier::runtime;
 
   // The kind of the end that is on the host; unknown where none is.
   [[nodiscard]] memory_kind host_kind() const noexcept;

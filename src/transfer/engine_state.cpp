@@ -140,6 +140,51 @@ result<engine_state::ticket_pointer> engine_state::copy(const copy_range& ends,
   return carry_out(ends, decide(*facts, means()), stream, options, until);
 }
 
+result<copy_plan> engine_state::stage_only(const copy_range& ends, stream_handle stream,
+                                           const staging_wish& wish) {
+  if (auto own = require_own_process("copy_engine::copy"); !own) {
+    return own.error();
+  }
+  if (ends.bytes == 0 || ends.bytes < small_below_.load(std::memory_order_relaxed)) {
+    return copy_plan{.bytes = ends.bytes};
+  }
+  if (auto apart = check_apart(ends); !apart) {
+    return apart.error();
+  }
+  const auto facts = facts_of(ends, stream, {});
+  if (!facts) {
+    return facts.error();
+  }
+  if (wish.expected != direction::unknown && wish.expected != facts->way) {
+    return copy_plan{.reason = copy_reason::unknown_memory, .way = facts->way, .bytes = ends.bytes};
+  }
+  if (needs_staging(*facts) && setup_.load() <= setup_phase::running && is_worth_waiting(*facts)) {
+    static_cast<void>(prepare());
+  }
+  const auto what = decide(*facts, means());
+  if (what.plan.path != copy_path::staged_inline && what.plan.path != copy_path::staged_threaded) {
+    if (what.plan.reason == copy_reason::not_ready) {
+      begin_set_up();
+    }
+    return what.plan;
+  }
+  const auto until = facts->way == direction::host_to_device ? wish.to_device : wish.to_host;
+  const auto ticket = carry(linear_work(ends, what, until), stream, {});
+  if (!ticket) {
+    return ticket.error();
+  }
+  auto made = what.plan;
+  if (*ticket == nullptr) {
+    made.path = copy_path::runtime;
+    made.reason = copy_reason::starved;
+  } else if (until == completion::both || facts->way == direction::device_to_host) {
+    if (const auto ended = (*ticket)->wait(); !ended) {
+      return ended.error();
+    }
+  }
+  return made;
+}
+
 // All that a decision needs. Errors: what is refused.
 result<copy_facts> engine_state::facts_of(const copy_range& ends, stream_handle stream,
                                           const copy_options& options) const {
@@ -194,11 +239,8 @@ result<engine_state::ticket_pointer> engine_state::carry_out(const copy_range& e
   }
 }
 
-result<engine_state::ticket_pointer> engine_state::carry_linear(const copy_range& ends,
-                                                                const decision& what,
-                                                                stream_handle stream,
-                                                                const copy_options& options,
-                                                                completion until) {
+staged_work engine_state::linear_work(const copy_range& ends, const decision& what,
+                                      completion until) {
   const auto& plan = what.plan;
   const auto care = plan.populates     ? page_care::populate
                     : plan.reads_ahead ? page_care::read_ahead
@@ -207,11 +249,19 @@ result<engine_state::ticket_pointer> engine_state::carry_linear(const copy_range
   work.host = linear_host(gpu(), host_end(ends, plan.way), ends.bytes, care, what.store);
   work.device_end = linear_device(gpu(), device_end(ends, plan.way));
   work.until = until;
-  auto ticket = carry(std::move(work), stream, owners_of(options));
+  return work;
+}
+
+result<engine_state::ticket_pointer> engine_state::carry_linear(const copy_range& ends,
+                                                                const decision& what,
+                                                                stream_handle stream,
+                                                                const copy_options& options,
+                                                                completion until) {
+  auto ticket = carry(linear_work(ends, what, until), stream, owners_of(options));
   if (!ticket || *ticket != nullptr) {
     return ticket;
   }
-  auto starved = plan;
+  auto starved = what.plan;
   starved.path = copy_path::runtime;
   starved.reason = copy_reason::starved;
   return leave_to_runtime(ends, starved, stream, options, until);

@@ -67,6 +67,17 @@ public:
                                                  callback_order order);
   [[nodiscard]] result<copy_plan> plan(const copy_range& ends, const copy_options& options);
 
+  // A copy that is made only if it is staged: whoever asks makes it himself otherwise.
+  struct staging_wish {
+    direction expected = direction::unknown;  // unknown: any
+    completion to_device = completion::both;
+    completion to_host = completion::both;
+  };
+  // The plan says whether it was made, and if not, why. A copy that was made has ended as wished; a
+  // failed one may have written any part of its destination, and nothing more later.
+  [[nodiscard]] result<copy_plan> stage_only(const copy_range& ends, runtime::stream_handle stream,
+                                             const staging_wish& wish);
+
   [[nodiscard]] result<void> keep(std::span<std::byte> memory);
   [[nodiscard]] result<void> forget(std::span<std::byte> memory);
   [[nodiscard]] result<void> prepare();
@@ -154,6 +165,8 @@ private:
   [[nodiscard]] result<ticket_pointer> carry_out(const copy_range& ends, const decision& what,
                                                  runtime::stream_handle stream,
                                                  const copy_options& options, completion until);
+  [[nodiscard]] staged_work linear_work(const copy_range& ends, const decision& what,
+                                        completion until);
   [[nodiscard]] result<ticket_pointer> carry_linear(const copy_range& ends, const decision& what,
                                                     runtime::stream_handle stream,
                                                     const copy_options& options, completion until);

@@ -49,7 +49,10 @@ public:
 
   [[nodiscard]] static std::vector<recorded_call> calls() {
     return {
-        {"", "", "", {"stack", "host_pages", "host_node", "content", "call_stream", "correlation"}},
+        {"",
+         "",
+         "",
+         {"stack", "host_pages", "host_node", "content", "call_stream", "correlation", "fixed"}},
         {"hipMalloc", "hip", "allocate_device", {"memory", "bytes"}},
         {"hipFree", "hip", "free_device", {"memory"}},
         {"hipHostMalloc", "hip", "allocate_pinned", {"memory", "bytes", "flags"}},

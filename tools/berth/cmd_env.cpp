@@ -40,6 +40,7 @@ struct recording_environment {
   std::vector<program::variable> variables;  // LD_PRELOAD first
   fs::path recorder;
   fs::path folder;  // of the recordings
+  interpose::copies copies = interpose::copies::left_alone;
 };
 
 std::string as_shell(const recording_environment& shown) {
@@ -67,6 +68,10 @@ std::string as_docker(const recording_environment& shown) {
   }
   const auto library = shown.recorder.string();
   const auto folder = shown.folder.string();
+  if (shown.copies == interpose::copies::fixed) {
+    const auto engine = (shown.recorder.parent_path() / "libberth_fix.so").string();
+    text += fmt::format("-v {} ", shell_word(engine + ":" + engine + ":ro"));
+  }
   return text + fmt::format("-v {} -v {}\n", shell_word(library + ":" + library + ":ro"),
                             shell_word(folder + ":" + folder));
 }
@@ -125,7 +130,8 @@ result<recording_environment> environment_for(const env_options& options) {
   recording->file = file.lexically_normal().string();
   recording_environment made{.variables = {{.name = "LD_PRELOAD", .value = recorder->string()}},
                              .recorder = *recorder,
-                             .folder = fs::path(recording->file).parent_path()};
+                             .folder = fs::path(recording->file).parent_path(),
+                             .copies = recording->copies};
   for (auto& one : interpose::variables_of(*recording)) {
     made.variables.push_back(std::move(one));
   }

@@ -22,6 +22,7 @@ struct recording_words {
   std::string signal;
   interpose::contents content = interpose::contents::unread;
   interpose::children children = interpose::children::recorded;
+  interpose::copies copies = interpose::copies::left_alone;
 };
 // @errors usage
 [[nodiscard]] result<interpose::recording_options> recording_options_of(

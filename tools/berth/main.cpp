@@ -43,6 +43,7 @@ struct verbs {
   std::string format = "text";
   bool content = false;
   bool no_children = false;
+  bool fix = false;
   bool docker = false;
   bool slurm = false;
   bool mpirun = false;
@@ -141,6 +142,8 @@ void add_recording_options(CLI::App& verb, berth::cli::recording_words& words, v
       ->type_name("");
   verb.add_flag("--content", parsed.content,
                 "Sample what is copied to the device, to find copies of unchanged data");
+  verb.add_flag("--fix", parsed.fix,
+                "Make copies of pageable memory by berth's copy engine, where that is faster");
   verb.add_option("--delay", words.delay, "Begin so many seconds after the start")
       ->type_name("SECONDS");
   verb.add_option("--duration", words.duration, "Record so many seconds")->type_name("SECONDS");
@@ -176,6 +179,7 @@ CLI::App* add_run(CLI::App& app, verbs& parsed) {
   verb->footer(
       std::string("Example:\n  berth run -- ./program --size 64\n"
                   "  berth run --record run.berth -- python3 train.py\n"
+                  "  berth run --fix -- python3 train.py\n"
                   "  berth run --emulate mi210 -- ./my_hip_program\n\n"
                   "Exit status: the program's own, 128 and the signal's number if a signal "
                   "ended it;\n2 and 3 as below where it did not start, 1 and 3 with "
@@ -220,6 +224,7 @@ berth::cli::env_form form_of(const verbs& parsed) {
 void complete_recording(berth::cli::recording_words& words, const verbs& parsed) {
   using namespace berth::interpose;
   words.content = parsed.content ? contents::hashed : contents::unread;
+  words.copies = parsed.fix ? copies::fixed : copies::left_alone;
   words.children = parsed.no_children ? children::left_out : children::recorded;
 }
 

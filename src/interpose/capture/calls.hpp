@@ -79,18 +79,19 @@ enum class role : std::uint8_t {
   host_pages,
   host_node,
   content,
+  fixed,
   count
 };
 inline constexpr auto role_count = static_cast<std::size_t>(role::count);
 
 inline constexpr std::array<std::string_view, role_count> role_names{
-    "dst",    "src",      "dst_memory", "src_memory", "bytes",      "rows",       "way",
-    "memory", "flags",    "stream",     "event",      "device",     "dst_device", "src_device",
-    "advice", "location", "batch",      "stack",      "host_pages", "host_node",  "content"};
+    "dst",   "src",    "dst_memory", "src_memory", "bytes",      "rows",       "way",    "memory",
+    "flags", "stream", "event",      "device",     "dst_device", "src_device", "advice", "location",
+    "batch", "stack",  "host_pages", "host_node",  "content",    "fixed"};
 
 // What an event of any call may have besides its own roles.
 inline constexpr std::array extra_roles{role::stack, role::host_pages, role::host_node,
-                                        role::content};
+                                        role::content, role::fixed};
 
 // What the trace calls the memory of an end that the call itself names.
 enum class named_memory : std::uint8_t {

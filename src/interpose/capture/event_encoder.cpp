@@ -161,6 +161,9 @@ void event_encoder::put(const raw_event& event, std::uint64_t begin_ns,
   if (event.has_content) {
     add(3, event.content);
   }
+  if (event.is_fixed) {
+    add(4, 1);
+  }
   const auto index = static_cast<std::size_t>(event.call);
   put_head(index, begin_ns, duration_ns,
            (event.status != 0 ? trace::recording::event_failed : 0) |

@@ -9,6 +9,7 @@
 
 #include "interpose/capture/call_site.hpp"
 #include "interpose/capture/collect.hpp"
+#include "interpose/capture/fix_gate.hpp"
 #include "interpose/capture/host_end.hpp"
 #include "interpose/capture/real_calls.hpp"
 #include "interpose/capture/thread_log.hpp"
@@ -26,6 +27,8 @@ public:
   // anyway.
   void leave() const noexcept;
 
+  // What a runtime calls of itself is not.
+  [[nodiscard]] bool is_outermost() const noexcept { return is_outermost_; }
   // Null where the call is not recorded, or found no room.
   [[nodiscard]] raw_event* event() const noexcept { return event_; }
   // What can only be known before the call. `host`: the end of a copy that is on the host.
@@ -35,6 +38,7 @@ public:
 private:
   thread_log* log_ = nullptr;
   raw_event* event_ = nullptr;
+  bool is_outermost_ = false;
 };
 
 // A runtime's call for which no runtime has a function. CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND
@@ -67,6 +71,23 @@ void begin_device_times(api which) noexcept;
 template <call_id Call>
 inline constexpr call_schema schema_for = schema_of(Call);
 
+// The copy engine's copy where that is asked for and makes it, else the call itself.
+template <call_id Call, class Result, class... Arguments>
+[[gnu::always_inline]] inline Result carry_out(const call_scope& scope,
+                                               Result (*real)(Arguments...),
+                                               Arguments... arguments) {
+  if constexpr (is_fixable(Call)) {
+    if (fixing_now() != fixing::off && scope.is_outermost() &&
+        try_to_fix<Call>(reinterpret_cast<const void*>(real), arguments...)) {
+      if (scope.event() != nullptr) {
+        scope.event()->is_fixed = true;
+      }
+      return 0;
+    }
+  }
+  return real(arguments...);
+}
+
 template <call_id Call, class Result, class... Arguments>
 [[gnu::always_inline]] inline Result intercept(Arguments... arguments) {
   auto* const real = reinterpret_cast<Result (*)(Arguments...)>(real_call(Call));
@@ -90,7 +111,7 @@ template <call_id Call, class Result, class... Arguments>
   } else {
     call_scope scope(Call);
     if (scope.event() == nullptr) {
-      const Result status = real(arguments...);
+      const Result status = carry_out<Call>(scope, real, arguments...);
       scope.leave();
       return status;
     }
@@ -99,7 +120,7 @@ template <call_id Call, class Result, class... Arguments>
     scope.look(
         host_end_of<Call>(values), values[role::bytes],
         {.return_address = __builtin_return_address(0), .frame = __builtin_frame_address(0)});
-    const Result status = real(arguments...);
+    const Result status = carry_out<Call>(scope, real, arguments...);
     if (status == 0) {
       collect_results<Call>(values, arguments...);
     }

@@ -16,6 +16,7 @@
 #include "berth/version.hpp"
 #include "interpose/capture/clock.hpp"
 #include "interpose/capture/cupti.hpp"
+#include "interpose/capture/fix_gate.hpp"
 #include "interpose/capture/host_end.hpp"
 #include "interpose/capture/interception.hpp"
 #include "interpose/capture/kept_errno.hpp"
@@ -144,6 +145,7 @@ recorder* process_recorder() noexcept {
 
 void start_process() noexcept {
   answer_check();
+  start_fixing();
   const auto how = settings_of_environment();
   if (!how.records() || process_recorder() != nullptr) {
     return;
@@ -215,7 +217,8 @@ void end_process(const char* reason) noexcept {
 
 call_scope::call_scope(call_id call) noexcept {
   auto* const to = process_recorder();
-  if (depth++ > 0 || to == nullptr) {
+  is_outermost_ = depth++ == 0;
+  if (!is_outermost_ || to == nullptr) {
     return;
   }
   const bool is_needed_later = is_about_memory[static_cast<std::size_t>(call)];
@@ -255,6 +258,7 @@ void call_scope::look(const host_range& host, std::uint64_t bytes,
   event.host_node = -1;
   event.stack = 0;
   event.has_content = false;
+  event.is_fixed = false;
   if (host.bytes >= least_looked_at) {
     const kept_errno kept;
     look_at(host, event);

@@ -20,6 +20,7 @@
 
 #include "berth/version.hpp"
 #include "interpose/capture/clock.hpp"
+#include "interpose/capture/fix_gate.hpp"
 #include "interpose/capture/locked.hpp"
 #include "interpose/capture/no_signals.hpp"
 #include "interpose/capture/real_calls.hpp"
@@ -81,6 +82,27 @@ private:
   byte_writer pairs_;
   std::uint64_t count_ = 0;
 };
+
+// Nothing where no copy is to be fixed.
+void put_fixing(pair_writer& pairs, const fix_counts& counts) noexcept {
+  if (counts.mode == fixing::off) {
+    return;
+  }
+  pairs.put("fix.copies", counts.copies);
+  pairs.put("fix.bytes", counts.bytes);
+  if (counts.mode == fixing::checked) {
+    pairs.put("fix.differed", counts.differed);
+  }
+  for (std::size_t index = 1; index < fix::pass_count; ++index) {
+    if (counts.passed[index] > 0) {
+      std::array<char, 64> key{};
+      const int length =
+          std::snprintf(key.data(), key.size(), "fix.passed.%s", fix::pass_names[index].data());
+      pairs.put(std::string_view(key.data(), static_cast<std::size_t>(length)),
+                counts.passed[index]);
+    }
+  }
+}
 
 constexpr std::array<std::string_view, 8> steering_variables{
     "HSA_", "HIP_", "ROCR_", "GPU_", "AMD_", "CUDA_", "NVIDIA_", "PYTORCH_"};
@@ -499,6 +521,7 @@ void recorder::write_coverage(const surroundings& around) noexcept {
   pairs.put("stacks", how_.sites == call_sites::off   ? "none"
                       : how_.sites == call_sites::all ? "all"
                                                       : "sampled");
+  put_fixing(pairs, count_fixed());
   pairs.put("memory_limit", how_.memory);
   pairs.put("dropped", dropped_ + without_log_.load());
   for (std::size_t index = 0; index < most_missed; ++index) {

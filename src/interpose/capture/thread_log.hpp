@@ -25,6 +25,7 @@ struct raw_event {
   call_id call = call_id::none;
   interpose::host_pages pages = interpose::host_pages::unknown;
   bool has_content = false;
+  bool is_fixed = false;  // the copy engine made the copy
   std::int32_t status = 0;
   std::uint32_t stack = 0;      // 0: none
   std::int32_t host_node = -1;  // -1: unknown

@@ -40,6 +40,7 @@ raw_event any_event(std::mt19937_64& random, call_id call) {
   event.call = call;
   event.pages = static_cast<host_pages>(random() % 4);
   event.host_node = static_cast<std::int32_t>(random() % 4) - 1;
+  event.is_fixed = random() % 2 == 0;
   event.has_content = random() % 2 == 0;
   event.content = event.has_content ? random() : 0;
   event.stack = random() % 2 == 0 ? static_cast<std::uint32_t>(random()) : 0;
@@ -66,6 +67,7 @@ void expect_same(const raw_event& written, const test::recorded_event& read) {
   EXPECT_EQ(read.extras.contains("host_node"), written.host_node >= 0) << row.name;
   EXPECT_EQ(read.extras.contains("content"), written.has_content) << row.name;
   EXPECT_EQ(extra("content"), written.content) << row.name;
+  EXPECT_EQ(extra("fixed"), written.is_fixed ? 1U : 0U) << row.name;
   const auto schema = schema_of(written.call);
   EXPECT_EQ(read.values.size(), schema.count) << row.name;
   for (std::size_t at = 0; at < schema.count; ++at) {
@@ -126,6 +128,7 @@ TEST(EventEncoder, WritesTheLongestEventWithinItsBound) {
     event.host_node = INT32_MAX;
     event.has_content = true;
     event.content = std::uint64_t{1} << 63U;
+    event.is_fixed = true;
     event.values.fill(std::uint64_t{1} << 63U);
     encoder.put(event, event.begin, event.duration);
     EXPECT_LE(to.size() - before, event_encoder::most_event_bytes);

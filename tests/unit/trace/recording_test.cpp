@@ -14,6 +14,7 @@
 namespace berth::test {
 namespace {
 
+using testing::AllOf;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -296,6 +297,34 @@ TEST(recording, a_device_record_is_the_activity_of_its_call) {
   EXPECT_TRUE(events.correlation(copy));
   EXPECT_EQ(events.details(copy)->source_kind, memory_kind::pinned);
   EXPECT_EQ(events.details(copy)->source_address, pinned_memory);
+}
+
+TEST(recording, a_fixed_copy_is_one_whatever_the_device_did_for_it) {
+  auto made = with_allocations();
+  made.coverage({{"fix.copies", "1"}, {"fix.bytes", "1048576"}, {"fix.passed.small", "7"}})
+      .event("hipMemcpyAsync", 100, 40, {device_memory, malloc_memory, size, to_device, 0x77},
+             {{"fixed", 1}})
+      .event("hipMemcpyAsync", 300'000, 4,
+             {device_memory, pinned_memory, size / 2, to_device, 0x77})
+      .on_thread(0)
+      .event("gpu_copy", 110, 9, {size / 2, to_device, 0, 2, 2, 9})
+      .event("gpu_copy", 145, 9, {size / 2, to_device, 0, 2, 2, 9})
+      .event("gpu_copy", 115, 9, {size / 2, to_host, 2, 0, 2, 10})
+      .event("gpu_copy", 300'010, 9, {size / 2, to_device, 0, 2, 2, 11}, {{"call_stream", 0x77}})
+      .end();
+  const auto events = events_of(made);
+  const auto copies = rows_of(events, event_kind::copy);
+  ASSERT_EQ(copies.size(), 3U);  // the other way's record is somebody else's
+  EXPECT_EQ(events.details(copies[0])->by, trace::carrier::copy_engine);
+  EXPECT_EQ(events.details(copies[0])->bytes, size);
+  EXPECT_EQ(events.details(copies[0])->time, timing::call);
+  EXPECT_EQ(events.duration(copies[0]), 40);
+  EXPECT_EQ(events.details(copies[1])->direction, direction::device_to_host);
+  EXPECT_EQ(events.details(copies[2])->by, trace::carrier::runtime);
+  EXPECT_EQ(events.begin(copies[2]), 300'010);
+  EXPECT_THAT(events.about.notes,
+              Contains(AllOf(HasSubstr("1 copy fixed"), HasSubstr("26214.4 GB/s"),
+                             HasSubstr("left to the runtime: 7 small"))));
 }
 
 TEST(recording, equal_copies_are_matched_in_order_and_by_stream) {

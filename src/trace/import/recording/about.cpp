@@ -10,6 +10,8 @@
 
 #include <fmt/format.h>
 
+#include "core/interval.hpp"
+
 namespace berth::trace::recording {
 namespace {
 
@@ -235,6 +237,48 @@ void note_coverage(const content& recorded, std::vector<std::string>& notes) {
   }
 }
 
+// "3 not_pageable, 1 not_ready"
+std::string passed_words(const content& recorded) {
+  constexpr std::string_view prefix = "fix.passed.";
+  std::string words;
+  for (const auto& [key, value] : recorded.coverage) {
+    if (key.starts_with(prefix)) {
+      words += fmt::format("{}{} {}", words.empty() ? "" : ", ", value, key.substr(prefix.size()));
+    }
+  }
+  return words;
+}
+
+// What `berth run --fix` has done. The rate is bytes over the time in which at least one of the
+// calls was under way: what the program has waited for.
+void note_fixed(const content& recorded, std::vector<std::string>& notes) {
+  const auto copies = number_of<std::uint64_t>(fact(recorded.coverage, "fix.copies"));
+  if (!copies) {
+    return;
+  }
+  bytes_t bytes = 0;
+  std::vector<interval> calls;
+  for (const auto& one : recorded.events) {
+    if (recorded.get(one, role::fixed).value_or(0) == 1) {
+      bytes += recorded.get(one, role::bytes).value_or(0);
+      calls.push_back({one.begin, recorded.end_of(one)});
+    }
+  }
+  const auto busy = interval_set(std::move(calls)).length();
+  auto note =
+      fmt::format("{} cop{} fixed by berth's copy engine", *copies, *copies == 1 ? "y" : "ies");
+  if (busy > 0) {
+    note += fmt::format(": {:.1f} GB/s while their calls ran (measured)",
+                        static_cast<double>(bytes) / static_cast<double>(busy));
+  }
+  const auto passed = passed_words(recorded);
+  note += passed.empty() ? "" : fmt::format("; left to the runtime: {}", passed);
+  if (const auto differed = number_of<std::uint64_t>(fact(recorded.coverage, "fix.differed"))) {
+    note += fmt::format("; the self-check found {} that differed", *differed);
+  }
+  notes.push_back(std::move(note));
+}
+
 }  // namespace
 
 bool lost_events(const content& recorded, const damage& losses) {
@@ -259,6 +303,7 @@ metadata describe(const content& recorded, const damage& losses, const conversio
   note_runtimes(recorded, about.notes);
   note_losses(recorded, losses, about.notes);
   note_coverage(recorded, about.notes);
+  note_fixed(recorded, about.notes);
   note_conversion(converted, about.notes);
   return about;
 }

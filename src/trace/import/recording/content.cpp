@@ -48,6 +48,7 @@ constexpr std::array role_words{
     role_word{"host_pages", role::host_pages},
     role_word{"host_node", role::host_node},
     role_word{"content", role::content},
+    role_word{"fixed", role::fixed},
     role_word{"call_stream", role::call_stream},
     role_word{"correlation", role::correlation},
 };

@@ -48,6 +48,7 @@ enum class role : std::uint8_t {
   host_pages,
   host_node,
   content,
+  fixed,
   call_stream,
   correlation,
 };

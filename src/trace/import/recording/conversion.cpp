@@ -2,6 +2,7 @@
 #include "trace/import/recording/conversion.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <set>
 #include <tuple>
@@ -84,6 +85,7 @@ private:
     std::uint64_t correlation = 0;  // 0: none
     std::uint32_t other = no_row;   // of a device's record: the event of its call
     bool is_matched = false;        // of a call: a device's record is its own
+    bool is_block = false;          // of a device's record: a part of a copy that was fixed
   };
 
   void find_order() {
@@ -128,7 +130,37 @@ private:
     return what == action::copy || what == action::fill;
   }
 
+  [[nodiscard]] bool is_fixed(const event& which) const {
+    return recorded_.get(which, role::fixed).value_or(0) == 1;
+  }
+
+  // The copy engine's own copies between its ring and the device: they are parts of calls that are
+  // in the recording. Which device's record is one, only its time and direction say.
+  void mark_blocks() {
+    constexpr std::int64_t latest_block_ns = 100'000;  // behind the call's end
+    std::int64_t to_device_until = std::numeric_limits<std::int64_t>::min();
+    std::int64_t to_host_until = to_device_until;
+    for (const auto index : order_) {
+      const auto& event = recorded_.events[index];
+      if (!carries(index)) {
+        continue;
+      }
+      const auto way = ends(index).direction;
+      if (way != direction::host_to_device && way != direction::device_to_host) {
+        continue;
+      }
+      auto& until = way == direction::host_to_device ? to_device_until : to_host_until;
+      if (sources_[event.call] == source_of_event::device) {
+        links_[index].is_block = event.begin <= until;
+      } else if (is_fixed(event)) {
+        until = std::max(until, recorded_.end_of(event) + latest_block_ns);
+      }
+    }
+  }
+
   void match() {
+    links_.resize(recorded_.events.size());
+    mark_blocks();
     std::vector<asked_copy> asked;
     std::vector<std::uint32_t> asked_events;
     std::vector<made_copy> made;
@@ -139,6 +171,9 @@ private:
       if (!carries(index)) {
         continue;
       }
+      if (is_fixed(event) || links_[index].is_block) {
+        continue;  // the call itself says how long its copy took
+      }
       if (from == source_of_event::call && event.status == 0) {
         asked.push_back(asked_by(index));
         asked_events.push_back(index);
@@ -147,7 +182,6 @@ private:
         made_events.push_back(index);
       }
     }
-    links_.resize(recorded_.events.size());
     const auto calls = match_copies(asked, made);
     for (std::size_t place = 0; place < made.size(); ++place) {
       if (calls[place] != no_call) {
@@ -199,7 +233,7 @@ private:
       case source_of_event::call:
         return add_call(index);
       case source_of_event::device:
-        return add_activity(index);
+        return links_[index].is_block ? void() : add_activity(index);
       case source_of_event::recorder:
         return;
       case source_of_event::unknown:
@@ -390,6 +424,9 @@ private:
     details.source_address = recorded_.get(which, role::src);
     details.destination_address = recorded_.get(which, role::dst);
     details.content = recorded_.get(which, role::content);
+    if (recorded_.get(which, role::fixed).value_or(0) == 1) {
+      details.by = carrier::copy_engine;
+    }
     if (const auto pages = recorded_.get(which, role::host_pages); pages && *pages <= 3) {
       details.pages = static_cast<host_pages>(*pages);
     }

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "interpose/fix/copier.hpp"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+#include "interpose/fix/decision.hpp"
+#include "memory/pinned_budget.hpp"
+#include "runtime/cuda/driver.hpp"
+#include "runtime/hip/driver.hpp"
+
+namespace berth::interpose::fix {
+namespace {
+
+namespace gpu = berth::runtime;
+
+// Of all rings together.
+constexpr bytes_t most_pinned = 256 * mib;
+
+std::string_view variable(const char* name) {
+  const char* const value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): read only
+  return value == nullptr ? std::string_view{} : std::string_view(value);
+}
+
+// "BERTH_FIX_PROFILE": how the engine learns when staging wins. For tests and emulated devices.
+calibration wanted_profile() {
+  const auto word = variable("BERTH_FIX_PROFILE");
+  return word == "nominal" ? calibration::nominal
+         : word == "fresh" ? calibration::fresh
+         : word == "never" ? calibration::never
+                           : calibration::cached;
+}
+
+// "BERTH_FIX_MEMORY": MiB of page-locked memory.
+bytes_t pinned_budget() {
+  const auto word = variable("BERTH_FIX_MEMORY");
+  const bytes_t wanted = word.empty() ? most_pinned : std::strtoull(word.data(), nullptr, 10) * mib;
+  return std::min(wanted, memory::default_pinned_budget());
+}
+
+// "BERTH_FIX_THREADS": that copy, the caller included; 0: as the CPUs allow.
+unsigned most_threads() {
+  constexpr unsigned long reasonable = 64;
+  const auto word = variable("BERTH_FIX_THREADS");
+  return word.empty()
+             ? 0
+             : static_cast<unsigned>(std::min(std::strtoul(word.data(), nullptr, 10), reasonable));
+}
+
+// The runtime that the program uses, and no other.
+gpu::linker linker_for(const std::string& library) {
+  auto made = gpu::system_linker();
+  made.environment = [library, system = made.environment](const char* name) {
+    const std::string_view wanted(name);
+    return wanted == "BERTH_HIP_LIBRARY" || wanted == "BERTH_CUDA_LIBRARY" ? library : system(name);
+  };
+  return made;
+}
+
+direction direction_of(named_way way) noexcept {
+  switch (way) {
+    case named_way::to_device:
+      return direction::host_to_device;
+    case named_way::to_host:
+      return direction::device_to_host;
+    default:
+      return direction::unknown;
+  }
+}
+
+gpu::stream_handle stream_of(const request& what) noexcept {
+  return gpu::stream_handle{
+      static_cast<std::uintptr_t>(what.stream == legacy_handle ? 0 : what.stream)};
+}
+
+}  // namespace
+
+// --- Contexts of CUDA ---------------------------------------------------------------------------
+
+primary_contexts::primary_contexts(void* library) {
+  const auto find = [library](const char* name, auto& function) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(
+        library == nullptr ? nullptr : ::dlsym(library, name));
+  };
+  find("cuCtxGetCurrent", get_current_);
+  find("cuCtxGetDevice", get_device_);
+  find("cuDevicePrimaryCtxGetState", get_state_);
+  find("cuDevicePrimaryCtxRetain", retain_);
+}
+
+bool primary_contexts::is_current() {
+  if (get_current_ == nullptr || get_device_ == nullptr || get_state_ == nullptr ||
+      retain_ == nullptr) {
+    return false;
+  }
+  void* current = nullptr;
+  int device = 0;
+  return get_current_(&current) == 0 && current != nullptr && get_device_(&device) == 0 &&
+         current == primary_of(device);
+}
+
+// Null where the program has none: it must not be made for the sake of asking.
+void* primary_contexts::primary_of(int device) {
+  unsigned flags = 0;
+  int is_active = 0;
+  if (device < 0 || static_cast<std::size_t>(device) >= known_.size() ||
+      get_state_(device, &flags, &is_active) != 0 || is_active == 0) {
+    return nullptr;
+  }
+  auto& known = known_[static_cast<std::size_t>(device)];
+  void* context = known.load(std::memory_order_acquire);
+  if (context == nullptr && retain_(&context, device) == 0) {
+    known.store(context, std::memory_order_release);
+  }
+  return context;
+}
+
+// --- Copier -------------------------------------------------------------------------------------
+
+copier::copier(std::string library, std::shared_ptr<gpu::driver> made)
+    : library_(std::move(library)),
+      gpu_(std::move(made)),
+      home_(std::make_shared<memory::context_state>(gpu_, "berth run --fix", pinned_budget())),
+      profile_(wanted_profile()),
+      engines_(gpu_->devices().size()) {}
+
+std::unique_ptr<copier> copier::open(runtime of, const char* library) {
+  // Already mapped: a second copy of a runtime is not what the program's calls go to.
+  void* const mapped = ::dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
+  if (mapped == nullptr) {
+    return nullptr;
+  }
+  gpu::candidate seen;
+  const auto linker = linker_for(library);
+  auto made = of == runtime::hip ? gpu::hip::open_driver(linker, seen)
+                                 : gpu::cuda::open_driver(linker, seen);
+  if (!made) {
+    return nullptr;
+  }
+  std::unique_ptr<copier> opened(new copier(library, std::move(*made)));
+  if (of == runtime::cuda) {
+    opened->contexts_.emplace(mapped);
+  }
+  return opened;
+}
+
+transfer::engine_state* copier::engine_of(int device) {
+  auto& place = engines_[static_cast<std::size_t>(device)];
+  if (auto* const known = place.known.load(std::memory_order_acquire)) {
+    return known;
+  }
+  const std::scoped_lock lock(making_);  // nobody calls the GPU under it
+  if (place.owner == nullptr) {
+    copy_engine_options options;
+    options.device = device;
+    options.profile = profile_;
+    options.most_threads = most_threads();
+    place.owner = std::make_shared<transfer::engine_state>(home_, std::move(options));
+    place.known.store(place.owner.get(), std::memory_order_release);
+  }
+  return place.known.load(std::memory_order_relaxed);
+}
+
+outcome copier::copy(const request& what) {
+  if (contexts_ && !contexts_->is_current()) {
+    return {.why = pass::foreign_context};
+  }
+  const auto device = gpu_->current_device();
+  if (!device || static_cast<std::size_t>(*device) >= engines_.size()) {
+    return {.why = pass::no_engine};
+  }
+  auto* const engine = engine_of(*device);
+  if (profile_ == calibration::nominal) {
+    static_cast<void>(engine->prepare());  // measures nothing, so it is quick
+  }
+  return staged(what, *engine);
+}
+
+outcome copier::staged(const request& what, transfer::engine_state& engine) {
+  const bool waits = what.form == call_form::blocking || what.check == self_check::every_copy;
+  const auto expected = direction_of(what.way);
+  const auto made = engine.stage_only(
+      {.dst = what.dst, .src = what.src, .bytes = what.bytes}, stream_of(what),
+      {.expected = expected,
+       .to_device = waits ? transfer::completion::both : transfer::completion::host,
+       .to_host = transfer::completion::both});
+  if (!made) {
+    return {.why = judge_error(made.error().code())};
+  }
+  const auto why = judge_plan(*made, expected);
+  if (why != pass::none || what.check == self_check::off) {
+    return {.why = why};
+  }
+  return compared(what);
+}
+
+// The runtime's own copies of both ends, part by part, must be the same bytes.
+outcome copier::compared(const request& what) {
+  constexpr bytes_t most_at_once = 4 * mib;
+  std::vector<std::byte> from(std::min<bytes_t>(what.bytes, most_at_once));
+  std::vector<std::byte> to(from.size());
+  const auto stream = stream_of(what);
+  for (bytes_t done = 0; done < what.bytes; done += from.size()) {
+    const auto part = std::min<bytes_t>(from.size(), what.bytes - done);
+    const auto read = [&](std::vector<std::byte>& into, const void* memory) {
+      return gpu_->copy_async(into.data(), static_cast<const std::byte*>(memory) + done, part,
+                              stream);
+    };
+    if (!read(from, what.src) || !read(to, what.dst) || !gpu_->synchronize_stream(stream)) {
+      return {.why = pass::failed};
+    }
+    if (std::memcmp(from.data(), to.data(), part) != 0) {
+      return {.why = pass::failed, .differed = true};
+    }
+  }
+  return {.why = pass::none};
+}
+
+void copier::end() noexcept {
+  for (auto& place : engines_) {
+    if (auto* const engine = place.known.load()) {
+      engine->shut_down();
+    }
+  }
+}
+
+}  // namespace berth::interpose::fix

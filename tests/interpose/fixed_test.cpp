@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// `berth run --fix` over AMD's own runtime on an emulated device: programs do what they do without,
+// and their pageable copies come through the copy engine's page-locked ring.
+#include <map>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "emulator/run_command.hpp"
+#include "support/recorded_file.hpp"
+#include "support/scratch.hpp"
+
+namespace berth::test {
+namespace {
+
+struct fixed_run {
+  command_end end;
+  std::map<std::string, std::uint64_t> counts;  // "copies", "passed.small"
+  std::uint64_t marked = 0;                     // events of fixed copies
+  std::uint64_t marked_bytes = 0;
+};
+
+fixed_run run_fixed(const std::string& program, const std::string& fix) {
+  const scratch traces;
+  fixed_run run;
+  run.end = run_command({"env", "BERTH_FIX_PROFILE=nominal", "BERTH_FIX_THREADS=4",
+                         "BERTH_FIX=" + fix, BERTH_COMMAND, "run", "--fix", "--emulate", "mi210",
+                         "--record", traces.file("%p.trace"), "--", program_path(program)});
+  constexpr std::string_view prefix = "fix.";
+  for (const auto& file : traces.files()) {
+    const auto read = recorded_file::read(file);
+    for (const auto& [key, value] : read.coverage) {
+      if (key.starts_with(prefix)) {
+        run.counts[key.substr(prefix.size())] += std::stoull(value);
+      }
+    }
+    for (const auto& one : read.copies()) {
+      if (const auto found = one.extras.find("fixed");
+          found != one.extras.end() && found->second == 1) {
+        ++run.marked;
+        run.marked_bytes += one["bytes"];
+      }
+    }
+  }
+  return run;
+}
+
+std::string plain_output(const std::string& program) {
+  return emulate({"--machine", "mi210"}, {program_path(program)}).out;
+}
+
+// Each as it is, and with each fixed copy compared.
+class FixedProgram : public testing::TestWithParam<const char*> {};
+
+TEST_P(FixedProgram, HasTheSameOutputAndItsCopiesStaged) {
+  BERTH_REQUIRE_ROCM();
+  const auto run = run_fixed("hip_fixed_copies", GetParam());
+  ASSERT_EQ(run.end.status, 0) << run.end.out << run.end.err;
+  EXPECT_EQ(run.end.out, plain_output("hip_fixed_copies"));
+  auto counts = run.counts;
+  EXPECT_GT(counts["copies"], 80U);
+  EXPECT_EQ(run.marked, counts["copies"]);
+  EXPECT_EQ(run.marked_bytes, counts["bytes"]);
+  EXPECT_EQ(counts["passed.failed"], 0U);
+  EXPECT_EQ(counts.contains("differed"), std::string(GetParam()) == "check");
+  EXPECT_EQ(counts["differed"], 0U);
+  EXPECT_THAT(run.end.err, testing::HasSubstr("copies fixed by berth's copy engine"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Interpose, FixedProgram, testing::Values("1", "check"),
+                         [](const auto& given) { return "With_" + std::string(given.param); });
+
+struct other_program {
+  const char* program;
+  bool has_fixed_copies;
+
+  friend void PrintTo(const other_program& one, std::ostream* out) { *out << one.program; }
+};
+
+// Small copies, pinned ones, rows, graphs, children: what is not meant is left alone.
+class OtherProgram : public testing::TestWithParam<other_program> {};
+
+TEST_P(OtherProgram, HasTheSameOutput) {
+  BERTH_REQUIRE_ROCM();
+  const auto program = "hip_" + std::string(GetParam().program);
+  const auto run = run_fixed(program, "check");
+  ASSERT_EQ(run.end.status, 0) << run.end.out << run.end.err;
+  EXPECT_EQ(run.end.out, plain_output(program));
+  auto counts = run.counts;
+  EXPECT_EQ(counts["copies"] > 0, GetParam().has_fixed_copies);
+  EXPECT_EQ(counts["passed.failed"], 0U);
+  EXPECT_EQ(counts["differed"], 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Interpose, OtherProgram,
+    testing::Values(other_program{"pageable_copy", true}, other_program{"pinned_copy", false},
+                    other_program{"registered_copy", false}, other_program{"copy_2d", false},
+                    other_program{"streams_events", false}, other_program{"graphs", false},
+                    other_program{"fork_exec", true}),
+    [](const auto& given) { return std::string(given.param.program); });
+
+TEST(Fix, IsOffWhereTheEnvironmentSaysSo) {
+  BERTH_REQUIRE_ROCM();
+  const auto run = run_fixed("hip_pageable_copy", "0");
+  EXPECT_EQ(run.end.status, 0) << run.end.err;
+  EXPECT_TRUE(run.counts.empty());
+  EXPECT_EQ(run.marked, 0U);
+}
+
+TEST(Fix, LeavesAllToTheRuntimeWhereItsLibraryIsNotThere) {
+  BERTH_REQUIRE_ROCM();
+  const auto end =
+      run_command({"env", "BERTH_FIX_LIBRARY=/nowhere/libberth_fix.so", BERTH_COMMAND, "run",
+                   "--fix", "--emulate", "mi210", "--", program_path("hip_pageable_copy")});
+  EXPECT_EQ(end.status, 0) << end.err;
+  EXPECT_THAT(end.err, testing::HasSubstr("no_library"));
+}
+
+}  // namespace
+}  // namespace berth::test
