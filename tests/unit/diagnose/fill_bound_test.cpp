@@ -48,8 +48,9 @@ TEST(fill_bound, the_link_idles_while_one_thread_fills) {
   ASSERT_NE(found, nullptr);
   EXPECT_EQ(found->severity, diagnose::severity::advice);
   EXPECT_THAT(found->headline, HasSubstr("Bound by filling, not by the link: the program sends"));
-  EXPECT_THAT(found->headline, HasSubstr("the link idles 45.0 ms, as long as a CPU takes that fills the buffer at "
-                                         "10.0 GB/s"));
+  EXPECT_THAT(found->headline,
+              HasSubstr("the link idles 45.0 ms, as long as a CPU takes that fills the buffer at "
+                        "10.0 GB/s"));
   EXPECT_THAT(found->headline, HasSubstr("the copies run at 50.0 GB/s"));
   // Now 6 ms for a piece, then 5 ms / 3.4.
   EXPECT_NEAR(saving_ms(*found), 9 * (6 - 5 / 3.4), 0.01);
@@ -60,7 +61,8 @@ TEST(fill_bound, the_link_idles_while_one_thread_fills) {
 TEST(fill_bound, downloads_wait_for_the_emptying) {
   const auto shown = diagnosed_pieces({.way = direction::device_to_host});
   ASSERT_NE(shown.find("fill-bound-staging"), nullptr);
-  EXPECT_THAT(shown.find("fill-bound-staging")->headline, HasSubstr("a CPU takes that empties the buffer"));
+  EXPECT_THAT(shown.find("fill-bound-staging")->headline,
+              HasSubstr("a CPU takes that empties the buffer"));
 }
 
 TEST(fill_bound, frameworks_are_named_and_advised) {
