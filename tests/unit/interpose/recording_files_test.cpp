@@ -74,9 +74,15 @@ TEST_F(recording_files_suite, are_those_that_were_made_since) {
 TEST_F(recording_files_suite, replace_a_recording_of_the_same_name_and_nothing_else) {
   write("old.berth", "berthtrc and more");
   write("empty.berth", "");
-  EXPECT_TRUE(recording_files::prepare(path("old.berth"), "program"));
-  EXPECT_FALSE(fs::exists(path("old.berth")));
-  EXPECT_TRUE(recording_files::prepare(path("empty.berth"), "program"));
+  for (const auto* const name : {"old.berth", "empty.berth", "new.berth"}) {
+    auto files = recording_files::prepare(path(name), "program").value();
+    EXPECT_EQ(fs::exists(path(name)), std::string_view(name) != "new.berth")
+        << "not before the start";
+    EXPECT_TRUE(files.make_room());
+    EXPECT_FALSE(fs::exists(path(name)));
+    write(name, "berthtrc anew");
+    EXPECT_EQ(files.made(), std::vector{fs::canonical(path(name)).string()});
+  }
   write("notes", "berth");
   write("data", "not a recording");
   fs::create_symlink(path("data"), path("link"));
