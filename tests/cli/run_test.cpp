@@ -82,6 +82,26 @@ TEST_F(run_command, passes_on_how_the_program_ended) {
   EXPECT_EQ(run({"run", "--check", "true"}, "nothing").status, 3);
 }
 
+TEST_F(run_command, hands_on_signals_that_only_programs_know) {
+  for (const char* const signal : {"USR1", "USR2", "ALRM"}) {
+    const auto shown = run({"run", "sh", "-c",
+                            std::string("trap 'echo got' ") + signal + "; kill -" + signal +
+                                " $PPID; for i in 1 2 3 4 5; do sleep 0.1; done; exit 5"},
+                           "nothing");
+    EXPECT_EQ(shown.status, 5) << signal << shown.err;
+    EXPECT_EQ(shown.out, "got\n") << signal;
+  }
+}
+
+TEST_F(run_command, replaces_a_recording_only_when_the_program_starts) {
+  write_file(scratch.file("kept.berth"), "berthtrc of yesterday");
+  EXPECT_EQ(run({"run", "--record", scratch.file("kept.berth"), "-o", "/nonexistent/x", "true"},
+                "nothing")
+                .status,
+            3);
+  EXPECT_EQ(read_file(scratch.file("kept.berth")), "berthtrc of yesterday");
+}
+
 TEST_F(run_command, preloads_the_recorder_before_what_was_there) {
   const auto shown = run_berth({"run", "sh", "-c", "echo $LD_PRELOAD"}, output_to::file,
                                {{"BERTH_PRELOAD_LIBRARY", BERTH_STANDIN_RECORDER},
