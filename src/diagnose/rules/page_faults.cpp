@@ -44,7 +44,7 @@ struct moved_pages {
   }
 };
 
-struct moves {
+struct page_moves {
   moved_pages to_device;  // all of them, by faults or not
   moved_pages to_host;
   moved_pages by_faults;  // to the device while kernels ran there
@@ -52,9 +52,9 @@ struct moves {
   std::map<std::uint32_t, std::vector<page_fault>> faults;  // by device and ascending begin
 };
 
-moves moves_of(const workload& work) {
+page_moves moves_of(const workload& work) {
   const auto& events = work.events();
-  moves all;
+  page_moves all;
   for (trace::row index = 0; index < events.size(); ++index) {
     const auto* const details = events.details(index);
     if (events.kind(index) != trace::event_kind::migration || details == nullptr) {
@@ -119,7 +119,7 @@ void keep_longest(std::vector<place>& places, std::size_t most) {
   places.resize(std::min(places.size(), most));
 }
 
-waiting_kernels waiting_for(const workload& work, const moves& all) {
+waiting_kernels waiting_for(const workload& work, const page_moves& all) {
   waiting_kernels waiting;
   std::vector<interval> everywhere;
   for (const auto& [device, faults] : all.faults) {
@@ -193,14 +193,14 @@ bytes_t managed_bytes(const trace::trace& events) {
 }
 
 // How many times as much as there is went to the device; nothing where that is not known.
-std::optional<double> times_over(const workload& work, const moves& all) {
+std::optional<double> times_over(const workload& work, const page_moves& all) {
   const auto managed = managed_bytes(work.events());
   return managed > 0 ? std::optional(static_cast<double>(all.to_device.bytes) /
                                      static_cast<double>(managed))
                      : std::nullopt;
 }
 
-bool go_to_and_fro(const moves& all, std::optional<double> times, std::uint64_t kernels) {
+bool go_to_and_fro(const page_moves& all, std::optional<double> times, std::uint64_t kernels) {
   return all.to_host.bytes >= all.to_device.bytes / 2 &&
          (times ? *times >= times_to_and_fro : kernels > 1);
 }
@@ -245,7 +245,8 @@ constexpr wording divide_it{
         "The same pages go to and fro: give the data one owner, do the host's part in a kernel, "
         "or divide it into what the host and what the GPU uses."};
 
-std::string sentence_on_faults(const moves& all, const waiting_kernels& waiting, bool to_and_fro) {
+std::string sentence_on_faults(const page_moves& all, const waiting_kernels& waiting,
+                               bool to_and_fro) {
   auto text = fmt::format(
       "Managed memory moves by page faults: {} {} {} in all for {} migrations that bring {} at {}",
       waiting.count, waiting.count == 1 ? "kernel waits" : "kernels wait",
@@ -258,7 +259,7 @@ std::string sentence_on_faults(const moves& all, const waiting_kernels& waiting,
   return text + ".";
 }
 
-std::vector<measure> evidence_of_moves(const workload& work, const moves& all,
+std::vector<measure> evidence_of_moves(const workload& work, const page_moves& all,
                                        const waiting_kernels& waiting,
                                        std::optional<double> times) {
   using machine::operation;
@@ -283,7 +284,7 @@ std::vector<measure> evidence_of_moves(const workload& work, const moves& all,
 
 // Against a prefetch of what the faults brought. What the host waits for its own faults is not in a
 // trace, and not counted.
-std::optional<saving> saving_by_prefetch(const workload& work, const moves& all,
+std::optional<saving> saving_by_prefetch(const workload& work, const page_moves& all,
                                          const waiting_kernels& waiting) {
   const auto time =
       time_of_prefetch(work, machine::operation::managed_prefetch_to_device, all.by_faults.bytes);
