@@ -31,7 +31,7 @@ alignas(cupti_source) std::array<std::byte, sizeof(cupti_source)> cupti_memory{}
 std::atomic<cupti_source*> cupti{nullptr};
 std::atomic<bool> device_times_begun{false};
 pthread_key_t thread_end{};
-pid_t owner = 0;
+pid_t recorded_process = 0;
 bool is_forked = false;
 
 // Plain data of the initial-exec model: a load relative to the thread, and no destructor.
@@ -67,7 +67,7 @@ void parent_forked() noexcept {
 }
 void child_forked() noexcept {
   cupti.store(nullptr);  // the parent's
-  owner = ::getpid();
+  recorded_process = ::getpid();
   is_forked = true;
   own_log = nullptr;
   refused = 0;
@@ -150,7 +150,7 @@ void start_process() noexcept {
   if (!how.records() || process_recorder() != nullptr) {
     return;
   }
-  owner = ::getpid();
+  recorded_process = ::getpid();
   if (::pthread_key_create(&thread_end, end_thread) != 0) {
     return;  // the program has taken all of them
   }
@@ -162,7 +162,7 @@ void start_process() noexcept {
 void begin_device_times(api which) noexcept {
   auto* const own = process_recorder();
   if (own == nullptr || which != api::cuda || own->how().times == device_times::off ||
-      owner != ::getpid()) {
+      recorded_process != ::getpid()) {
     return;
   }
   const kept_errno kept;
@@ -202,7 +202,7 @@ void adopt_device_buffers(buffer_callbacks& callbacks) noexcept {
 void end_process(const char* reason) noexcept {
   auto* const own = process_recorder();
   // The child of a vfork shares this memory, but is not this process.
-  if (own == nullptr || owner != ::getpid()) {
+  if (own == nullptr || recorded_process != ::getpid()) {
     return;
   }
   // Also a runtime whose calls were never seen is to be told of. The child of a fork has inherited
