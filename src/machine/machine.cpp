@@ -15,6 +15,9 @@ constexpr std::array state_names{"unknown"sv, "off"sv, "on"sv, "inapplicable"sv}
 constexpr std::array link_names{"unknown"sv, "pcie"sv, "xgmi"sv, "nvlink"sv, "socket"sv};
 constexpr std::array iommu_names{"unknown"sv, "off"sv, "passthrough"sv, "translated"sv};
 
+constexpr std::array port_names{"unknown"sv,    "endpoint"sv,  "upstream"sv,
+                                "downstream"sv, "root_port"sv, "bridge"sv};
+
 }  // namespace
 
 std::string_view to_string(vendor value) noexcept {
@@ -31,6 +34,9 @@ std::string_view to_string(link_kind value) noexcept {
 }
 std::string_view to_string(iommu_mode value) noexcept {
   return name_of(iommu_names, value);
+}
+std::string_view to_string(pci_port value) noexcept {
+  return name_of(port_names, value);
 }
 
 std::optional<vendor> parse_vendor(std::string_view text) noexcept {

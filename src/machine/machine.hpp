@@ -32,11 +32,14 @@ enum class link_kind : std::uint8_t { unknown, pcie, xgmi, nvlink, socket };
 
 enum class iommu_mode : std::uint8_t { unknown, off, passthrough, translated };
 
+enum class pci_port : std::uint8_t { unknown, endpoint, upstream, downstream, root_port, bridge };
+
 [[nodiscard]] std::string_view to_string(vendor value) noexcept;
 [[nodiscard]] std::string_view to_string(xnack_ability value) noexcept;
 [[nodiscard]] std::string_view to_string(setting_state value) noexcept;
 [[nodiscard]] std::string_view to_string(link_kind value) noexcept;
 [[nodiscard]] std::string_view to_string(iommu_mode value) noexcept;
+[[nodiscard]] std::string_view to_string(pci_port value) noexcept;
 [[nodiscard]] std::optional<vendor> parse_vendor(std::string_view text) noexcept;
 [[nodiscard]] std::optional<xnack_ability> parse_xnack_ability(std::string_view text) noexcept;
 [[nodiscard]] std::optional<setting_state> parse_setting_state(std::string_view text) noexcept;
@@ -58,6 +61,18 @@ struct numa_node {
 struct pcie_link {
   std::optional<std::uint32_t> generation;  // 1..6
   std::optional<std::uint32_t> width;       // lanes
+};
+
+// One PCI device on the way from a GPU to the host.
+struct pci_device {
+  std::string address;  // "0000:0c:00.0"
+  pci_port port = pci_port::unknown;
+  std::string title;  // empty where unknown
+  std::optional<std::uint32_t> vendor_id;
+  std::optional<std::uint32_t> device_id;
+  pcie_link capable;  // of this device alone: a slot or its other end may be able to do less
+  pcie_link trained;  // what its link towards the host runs at
+  setting_state acs_redirect = setting_state::unknown;  // sends peers' requests to the root port
 };
 
 struct gpu {
@@ -82,6 +97,13 @@ struct gpu {
   setting_state integrated = setting_state::unknown;            // shares the host's memory
   std::optional<std::uint64_t> hive;       // GPUs with the same id have xGMI or NVLink
   std::optional<std::uint32_t> numa_node;  // the closest
+  // The GPU's own PCI device first, then each bridge up to the root port; empty where unknown.
+  std::vector<pci_device> pci_path;
+  std::string compute_partition;  // "SPX", "CPX"; empty where unknown or inapplicable
+  std::string memory_partition;   // "NPS1"; likewise
+  setting_state virtual_function = setting_state::unknown;
+  setting_state asleep = setting_state::unknown;  // its links may have slowed down to save power
+  setting_state accessible = setting_state::unknown;  // the process that looked may open it
 };
 
 enum class place_kind : std::uint8_t { numa_node, gpu };
@@ -105,9 +127,16 @@ struct link {
   pcie_link pcie;
 };
 
+struct environment_variable {
+  std::string name;
+  std::string value;
+  friend bool operator==(const environment_variable&, const environment_variable&) = default;
+};
+
 struct settings {
-  setting_state xnack = setting_state::unknown;  // of the process that looked
-  setting_state hmm = setting_state::unknown;    // kernel and driver can migrate pages
+  setting_state xnack = setting_state::unknown;    // of the process that looked
+  setting_state noretry = setting_state::unknown;  // amdgpu.noretry=1: faults are not retried
+  setting_state hmm = setting_state::unknown;      // kernel and driver can migrate pages
   setting_state numa_balancing = setting_state::unknown;
   setting_state sdma = setting_state::unknown;          // off by HSA_ENABLE_SDMA=0
   setting_state acs_redirect = setting_state::unknown;  // peer traffic goes through the root port
@@ -116,7 +145,14 @@ struct settings {
   std::string cpu_governor;            // "performance" or empty
   std::string driver_version;
   std::string runtime_version;
-  std::optional<bytes_t> memlock_limit;  // RLIMIT_MEMLOCK
+  std::string kernel_version;
+  std::vector<std::string> kernel_options;  // of its command line, what concerns GPUs or memory
+  std::vector<environment_variable> environment;  // what steers GPU runtimes, by name
+  std::optional<bytes_t> memlock_limit;           // RLIMIT_MEMLOCK
+  std::optional<bytes_t> memory_limit;            // of the control group
+  std::vector<std::uint32_t> allowed_cpus;        // of the process that looked; empty where unknown
+  setting_state container = setting_state::unknown;
+  setting_state virtual_machine = setting_state::unknown;
 };
 
 // A whole machine.
