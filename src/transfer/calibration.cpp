@@ -14,8 +14,10 @@ namespace berth::transfer {
 namespace {
 
 constexpr std::chrono::milliseconds time_limit{200};
+constexpr std::chrono::milliseconds time_limit_again{60};
 constexpr bytes_t largest_trial = 32 * mib;
-constexpr int repetitions = 3;
+constexpr int rounds_to_win = 3;
+constexpr int rounds_to_lose = 12;
 // Staging costs CPU time that the runtime's copy does not: it must win by a margin.
 constexpr double least_gain = 1.03;
 
@@ -50,58 +52,96 @@ private:
   std::vector<std::byte> host_;
 };
 
-// The shortest of some times: what else the machine does only makes them longer.
+using nanoseconds = std::chrono::nanoseconds;
+
 template <typename Body>
-result<std::chrono::nanoseconds> shortest(runtime::driver& gpu, Body body) {
-  auto best = std::chrono::nanoseconds::max();
-  for (int repetition = 0; repetition < repetitions; ++repetition) {
-    const auto begin = gpu.now();
-    if (const result<void> done = body(); !done) {
-      return done.error();
-    }
-    best = std::min(best, gpu.now() - begin);
-  }
-  return best;
+result<nanoseconds> timed(runtime::driver& gpu, const Body& body) {
+  const auto begin = gpu.now();
+  const result<void> done = body();
+  return done ? result<nanoseconds>(gpu.now() - begin) : done.error();
 }
 
 class comparison {
 public:
   comparison(runtime::driver& gpu, runtime::stream_handle stream, const staged_trial& stage,
-             trial_memory& memory)
-      : gpu_(gpu), stream_(stream), stage_(stage), memory_(memory), begun_(gpu.now()) {}
+             trial_memory& memory, nanoseconds limit)
+      : gpu_(gpu), stream_(stream), stage_(stage), memory_(memory), end_(gpu.now() + limit) {}
 
-  [[nodiscard]] result<void> judge(direction way, std::vector<staging_rule>& rules) {
-    for (auto& rule : rules) {
-      const bytes_t bytes = rule.from + rule.from / 2;
-      if (bytes > largest_trial || gpu_.now() - begun_ > time_limit) {
-        continue;
-      }
-      const auto ends = memory_.ends(way, bytes);
-      const auto plain = shortest(gpu_, [&]() -> result<void> {
-        auto queued = gpu_.copy_async(ends.dst, ends.src, ends.bytes, stream_);
-        return queued ? gpu_.synchronize_stream(stream_) : queued;
-      });
-      if (!plain) {
-        return plain.error();
-      }
-      const auto staged = shortest(gpu_, [&] { return stage_(ends, way, rule); });
-      if (!staged) {
-        return staged.error();
-      }
-      if (static_cast<double>(staged->count()) * least_gain > static_cast<double>(plain->count())) {
-        rule.threads = 0;
-      }
+  // Takes the rule out if it loses. `losses`: of the processes before.
+  [[nodiscard]] result<void> judge(direction way, staging_rule& rule, unsigned losses) {
+    const bytes_t bytes = rule.from + rule.from / 2;
+    if (bytes > largest_trial || gpu_.now() > end_) {
+      return {};
+    }
+    const auto wins = is_faster(memory_.ends(way, bytes), way, rule);
+    if (!wins) {
+      return wins.error();
+    }
+    if (!*wins) {
+      rule.threads = 0;
+      rule.losses = losses + 1;
     }
     return {};
   }
 
 private:
+  // By the shortest time of each: what else the machine does only makes them longer.
+  [[nodiscard]] result<bool> is_faster(const copy_range& ends, direction way,
+                                       const staging_rule& rule) {
+    auto plain = nanoseconds::max();
+    auto staged = nanoseconds::max();
+    for (int round = 1; round <= rounds_to_lose; ++round) {
+      const auto one = timed(gpu_, [&] { return copy_plainly(ends); });
+      const auto other = one ? timed(gpu_, [&] { return stage_(ends, way, rule); }) : one;
+      if (!other) {
+        return other.error();
+      }
+      plain = std::min(plain, *one);
+      staged = std::min(staged, *other);
+      const bool wins =
+          static_cast<double>(staged.count()) * least_gain <= static_cast<double>(plain.count());
+      if (round >= rounds_to_win && (wins || gpu_.now() > end_)) {
+        return wins;
+      }
+    }
+    return false;
+  }
+
+  [[nodiscard]] result<void> copy_plainly(const copy_range& ends) {
+    auto queued = gpu_.copy_async(ends.dst, ends.src, ends.bytes, stream_);
+    return queued ? gpu_.synchronize_stream(stream_) : queued;
+  }
+
   runtime::driver& gpu_;
   runtime::stream_handle stream_;
   const staged_trial& stage_;
   trial_memory& memory_;
-  std::chrono::nanoseconds begun_;
+  nanoseconds end_;
 };
+
+bool is_doubtful(const staging_rule& one) noexcept {
+  return one.losses > 0 && one.losses < losses_to_believe;
+}
+
+const staging_rule* of_size(const std::vector<staging_rule>& rules, bytes_t from) noexcept {
+  const auto found = std::ranges::find(rules, from, &staging_rule::from);
+  return found == rules.end() ? nullptr : &*found;
+}
+
+result<void> judge_all(comparison& compare, direction way, std::vector<staging_rule>& rules,
+                       const std::vector<staging_rule>* earlier) {
+  for (auto& rule : rules) {
+    const auto* const known = earlier == nullptr ? nullptr : of_size(*earlier, rule.from);
+    if (known != nullptr && !is_doubtful(*known)) {
+      rule = *known;
+    } else if (rule.threads > 0) {
+      if (auto judged = compare.judge(way, rule, known == nullptr ? 0 : known->losses); !judged) {
+        return judged;
+      }
+    }
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -112,17 +152,27 @@ std::string machine_key(const runtime::driver& gpu, int device, unsigned threads
                      to_string(info.version), threads);
 }
 
+bool is_in_doubt(const copy_profile& saved) noexcept {
+  return std::ranges::any_of(saved.to_device, is_doubtful) ||
+         std::ranges::any_of(saved.to_host, is_doubtful);
+}
+
 result<copy_profile> calibrate(runtime::driver& gpu, int device, runtime::stream_handle stream,
-                               copy_profile rules, const staged_trial& stage) {
+                               copy_profile rules, const copy_profile* earlier,
+                               const staged_trial& stage) {
   auto memory = trial_memory::make(gpu, device);
   if (!memory) {
     return memory.error();
   }
-  comparison compare(gpu, stream, stage, **memory);
-  if (auto judged = compare.judge(direction::host_to_device, rules.to_device); !judged) {
-    return judged.error();
+  const bool again = earlier != nullptr;
+  comparison compare(gpu, stream, stage, **memory, again ? time_limit_again : time_limit);
+  auto judged = judge_all(compare, direction::host_to_device, rules.to_device,
+                          again ? &earlier->to_device : nullptr);
+  if (judged) {
+    judged = judge_all(compare, direction::device_to_host, rules.to_host,
+                       again ? &earlier->to_host : nullptr);
   }
-  if (auto judged = compare.judge(direction::device_to_host, rules.to_host); !judged) {
+  if (!judged) {
     return judged.error();
   }
   rules.known = provenance::measured;
@@ -139,17 +189,19 @@ copy_profile find_profile(runtime::driver& gpu, const copy_engine_options& optio
     return nominal_profile(threads);
   }
   const auto path = profile_path(machine_key(gpu, options.device, threads));
-  if (path && options.profile != calibration::fresh) {
-    if (auto saved = load_profile(*path)) {
-      return std::move(*saved);
-    }
+  const auto saved =
+      path && options.profile != calibration::fresh ? load_profile(*path) : std::nullopt;
+  const bool may_measure = options.profile != calibration::never;
+  if (saved && !(may_measure && is_in_doubt(*saved))) {
+    return *saved;
   }
-  if (options.profile == calibration::never) {
+  if (!may_measure) {
     return empty_profile();
   }
-  auto measured = calibrate(gpu, options.device, stream, nominal_profile(threads), stage);
+  auto measured = calibrate(gpu, options.device, stream, nominal_profile(threads),
+                            saved ? &*saved : nullptr, stage);
   if (!measured) {
-    return empty_profile();
+    return saved ? *saved : empty_profile();
   }
   if (path) {
     save_profile(*path, *measured);

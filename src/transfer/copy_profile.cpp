@@ -21,7 +21,7 @@ namespace {
 
 using json = nlohmann::json;
 
-constexpr int schema = 1;
+constexpr int schema = 2;
 constexpr std::string_view schema_name = "berth copy profile";
 constexpr unsigned most_threads = 1024;
 
@@ -65,7 +65,8 @@ json to_json(const std::vector<staging_rule>& rules) {
                     {"first_block_bytes", one.first_block},
                     {"largest_block_bytes", one.largest_block},
                     {"piece_bytes", one.piece},
-                    {"stores", to_string(one.store)}});
+                    {"stores", to_string(one.store)},
+                    {"losses", one.losses}});
   }
   return list;
 }
@@ -87,9 +88,9 @@ result<std::vector<staging_rule>> rules_from(const json& list, std::string_view 
     return malformed(where, "the rules are no list");
   }
   for (const auto& one : list) {
-    std::array<std::uint64_t, 5> numbers{};
-    constexpr std::array names{"from_bytes", "threads", "first_block_bytes", "largest_block_bytes",
-                               "piece_bytes"};
+    std::array<std::uint64_t, 6> numbers{};
+    constexpr std::array names{"from_bytes",          "threads",     "first_block_bytes",
+                               "largest_block_bytes", "piece_bytes", "losses"};
     for (std::size_t index = 0; index < names.size(); ++index) {
       if (!one.is_object() || !one.contains(names[index]) ||
           !one[names[index]].is_number_unsigned()) {
@@ -103,10 +104,16 @@ result<std::vector<staging_rule>> rules_from(const json& list, std::string_view 
     if (!store) {
       return malformed(where, "a rule without known \"stores\"");
     }
-    const staging_rule rule{
-        numbers[0], static_cast<unsigned>(std::min<std::uint64_t>(numbers[1], most_threads + 1)),
-        numbers[2], numbers[3],
-        numbers[4], *store};
+    const auto limited = [](std::uint64_t number) {
+      return static_cast<unsigned>(std::min<std::uint64_t>(number, most_threads + 1));
+    };
+    const staging_rule rule{.from = numbers[0],
+                            .threads = limited(numbers[1]),
+                            .first_block = numbers[2],
+                            .largest_block = numbers[3],
+                            .piece = numbers[4],
+                            .store = *store,
+                            .losses = limited(numbers[5])};
     if (!is_sound(rule) || (!rules.empty() && rules.back().from >= rule.from)) {
       return error(errc::input_out_of_range, "a rule whose numbers cannot be true",
                    std::string(where), "delete the file: it is measured anew");

@@ -24,6 +24,7 @@ struct staging_rule {
   bytes_t largest_block = 0;
   bytes_t piece = 0;
   slot_store store = slot_store::ordinary;  // to the device: how the ring is written
+  unsigned losses = 0;  // processes, one behind the other, that found the runtime as fast
   friend bool operator==(const staging_rule&, const staging_rule&) = default;
 };
 

@@ -242,7 +242,7 @@ TEST(CopyProfileText, RefusesAProfileThatIsNotComplete) {
   const std::vector<change> changes{
       {"no schema", [](json& all) { all.erase("schema"); }},
       {"an older schema", [](json& all) { all["schema"] = 0; }},
-      {"a newer schema", [](json& all) { all["schema"] = 2; }},
+      {"a newer schema", [](json& all) { all["schema"] = 3; }},
       {"a schema in words", [](json& all) { all["schema"] = "1"; }},
       {"another format", [](json& all) { all["format"] = "berth machine"; }},
       {"no source", [](json& all) { all.erase("source"); }},
@@ -525,7 +525,7 @@ TEST_F(CopyProfileFile, OfAnotherSchemaIsNothing) {
   auto changed = valid_json();
   write(path(), changed.dump());
   EXPECT_TRUE(load_profile(path()));
-  changed["schema"] = 2;
+  changed["schema"] = 3;
   write(path(), changed.dump());
   EXPECT_EQ(load_profile(path()), std::nullopt);
 }
