@@ -30,10 +30,6 @@ bytes_t extent(const runtime::copy_2d& what, std::size_t pitch) {
   return pitch * (what.rows - 1) + what.width;
 }
 
-bool is_staged(const copy_plan& plan) {
-  return plan.path == copy_path::staged_inline || plan.path == copy_path::staged_threaded;
-}
-
 // A packed range as a copy of its own.
 copy_range unpacked(const packed_range& one, direction way) {
   return way == direction::host_to_device ? copy_range{one.device, one.host, one.bytes}
@@ -111,11 +107,11 @@ result<engine_state::ticket_pointer> engine_state::copy_2d(const runtime::copy_2
     return facts.error();
   }
   auto plan = decide(*facts, means()).plan;
-  if (is_staged(plan) && what.width > ring_bytes_ / 4) {
+  if (is_staged(plan) && has_wide_rows(what)) {
     return copy_row_by_row(what, stream, options);
   }
   if (is_staged(plan)) {
-    auto ticket = carry_rows(what, plan, stream, options);
+    auto ticket = carry_rows(what, plan, stream, options, completion::host);
     if (!ticket || *ticket != nullptr) {
       return ticket;
     }
@@ -183,9 +179,11 @@ result<copy_facts> engine_state::facts_of_rows(const runtime::copy_2d& what, str
 
 result<engine_state::ticket_pointer> engine_state::carry_rows(const runtime::copy_2d& what,
                                                               copy_plan plan, stream_handle stream,
-                                                              const copy_options& options) {
+                                                              const copy_options& options,
+                                                              completion until) {
   plan.largest_block = std::max<bytes_t>(plan.largest_block, what.width);
   auto work = staged(plan, cut_for(plan, what.width));
+  work.until = until;
   if (plan.way == direction::host_to_device) {
     work.host = pitched_host(gpu(), writable(what.src), what.src_pitch, what.width);
     work.device_end = pitched_device(gpu(), writable(what.dst), what.dst_pitch, what.width);
@@ -194,6 +192,52 @@ result<engine_state::ticket_pointer> engine_state::carry_rows(const runtime::cop
     work.device_end = pitched_device(gpu(), writable(what.src), what.src_pitch, what.width);
   }
   return carry(std::move(work), stream, owners_of(options));
+}
+
+result<copy_plan> engine_state::stage_rows_only(const runtime::copy_2d& what, stream_handle stream,
+                                                const staging_wish& wish) {
+  const bytes_t bytes = bytes_t{what.width} * what.rows;
+  if (what.rows <= 1 || (what.dst_pitch == what.width && what.src_pitch == what.width)) {
+    return stage_only({what.dst, what.src, bytes}, stream, wish);
+  }
+  if (auto own = require_own_process("copy_engine::copy_2d"); !own) {
+    return own.error();
+  }
+  if (bytes < small_below_.load(std::memory_order_relaxed)) {
+    return copy_plan{.bytes = bytes};
+  }
+  const auto facts = facts_of_rows(what, stream, {});
+  if (!facts) {
+    return facts.error();
+  }
+  const auto plan = decide_staging(*facts, wish).plan;
+  if (!is_staged(plan)) {
+    return plan;
+  }
+  if (has_wide_rows(what)) {
+    return stage_row_by_row(what, plan, stream, wish);
+  }
+  const auto until = facts->way == direction::host_to_device ? wish.to_device : wish.to_host;
+  return end_staging(plan, carry_rows(what, plan, stream, {}, until), until);
+}
+
+// Whoever asks makes the whole copy himself where a row could not be staged.
+result<copy_plan> engine_state::stage_row_by_row(const runtime::copy_2d& what,
+                                                 const copy_plan& whole, stream_handle stream,
+                                                 const staging_wish& wish) {
+  for (std::size_t row = 0; row < what.rows; ++row) {
+    const auto made = stage_only({writable(what.dst) + row * what.dst_pitch,
+                                  writable(what.src) + row * what.src_pitch, what.width},
+                                 stream, wish);
+    if (!made || !is_staged(*made)) {
+      return made;
+    }
+  }
+  return whole;
+}
+
+bool engine_state::has_wide_rows(const runtime::copy_2d& what) const noexcept {
+  return what.width > ring_bytes_ / 4;
 }
 
 // Rows so wide that each is worth a copy of its own.

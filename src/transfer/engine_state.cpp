@@ -155,34 +155,43 @@ result<copy_plan> engine_state::stage_only(const copy_range& ends, stream_handle
   if (!facts) {
     return facts.error();
   }
-  if (wish.expected != direction::unknown && wish.expected != facts->way) {
-    return copy_plan{.reason = copy_reason::unknown_memory, .way = facts->way, .bytes = ends.bytes};
-  }
-  if (needs_staging(*facts) && setup_.load() <= setup_phase::running && is_worth_waiting(*facts)) {
-    static_cast<void>(prepare());
-  }
-  const auto what = decide(*facts, means());
-  if (what.plan.path != copy_path::staged_inline && what.plan.path != copy_path::staged_threaded) {
-    if (what.plan.reason == copy_reason::not_ready) {
-      begin_set_up();
-    }
+  const auto what = decide_staging(*facts, wish);
+  if (!is_staged(what.plan)) {
     return what.plan;
   }
   const auto until = facts->way == direction::host_to_device ? wish.to_device : wish.to_host;
-  const auto ticket = carry(linear_work(ends, what, until), stream, {});
+  return end_staging(what.plan, carry(linear_work(ends, what, until), stream, {}), until);
+}
+
+decision engine_state::decide_staging(const copy_facts& facts, const staging_wish& wish) {
+  if (wish.expected != direction::unknown && wish.expected != facts.way) {
+    return {
+        .plan = {.reason = copy_reason::unknown_memory, .way = facts.way, .bytes = facts.bytes}};
+  }
+  if (needs_staging(facts) && setup_.load() <= setup_phase::running && is_worth_waiting(facts)) {
+    static_cast<void>(prepare());
+  }
+  auto what = decide(facts, means());
+  if (what.plan.reason == copy_reason::not_ready) {
+    begin_set_up();
+  }
+  return what;
+}
+
+result<copy_plan> engine_state::end_staging(copy_plan plan, const result<ticket_pointer>& ticket,
+                                            completion until) {
   if (!ticket) {
     return ticket.error();
   }
-  auto made = what.plan;
   if (*ticket == nullptr) {
-    made.path = copy_path::runtime;
-    made.reason = copy_reason::starved;
-  } else if (until == completion::both || facts->way == direction::device_to_host) {
+    plan.path = copy_path::runtime;
+    plan.reason = copy_reason::starved;
+  } else if (until == completion::both || plan.way == direction::device_to_host) {
     if (const auto ended = (*ticket)->wait(); !ended) {
       return ended.error();
     }
   }
-  return made;
+  return plan;
 }
 
 // All that a decision needs. Errors: what is refused.

@@ -77,6 +77,10 @@ public:
   // failed one may have written any part of its destination, and nothing more later.
   [[nodiscard]] result<copy_plan> stage_only(const copy_range& ends, runtime::stream_handle stream,
                                              const staging_wish& wish);
+  // The same by rows. Pre: pitches of at least the width.
+  [[nodiscard]] result<copy_plan> stage_rows_only(const runtime::copy_2d& what,
+                                                  runtime::stream_handle stream,
+                                                  const staging_wish& wish);
 
   [[nodiscard]] result<void> keep(std::span<std::byte> memory);
   [[nodiscard]] result<void> forget(std::span<std::byte> memory);
@@ -154,6 +158,12 @@ private:
   [[nodiscard]] result<found_lane> wait_for_lane(runtime::stream_handle stream, patience how_long);
 
   // --- copies ---
+  // What to do about a copy that nobody else waits for: sets up where that pays.
+  [[nodiscard]] decision decide_staging(const copy_facts& facts, const staging_wish& wish);
+  // After a copy was begun: waits as far as it is wished. Null ticket: no ring was free.
+  [[nodiscard]] static result<copy_plan> end_staging(copy_plan plan,
+                                                     const result<ticket_pointer>& ticket,
+                                                     completion until);
   struct looked_at {
     copy_facts facts;
     runtime::pointer_info source;
@@ -200,11 +210,17 @@ private:
                                                  const copy_options& options) const;
   [[nodiscard]] result<ticket_pointer> carry_rows(const runtime::copy_2d& what, copy_plan plan,
                                                   runtime::stream_handle stream,
-                                                  const copy_options& options);
+                                                  const copy_options& options, completion until);
   [[nodiscard]] result<ticket_pointer> leave_rows_to_runtime(const runtime::copy_2d& what,
                                                              copy_plan plan,
                                                              runtime::stream_handle stream,
                                                              const copy_options& options);
+  // Too wide for a block of several.
+  [[nodiscard]] bool has_wide_rows(const runtime::copy_2d& what) const noexcept;
+  [[nodiscard]] result<copy_plan> stage_row_by_row(const runtime::copy_2d& what,
+                                                   const copy_plan& whole,
+                                                   runtime::stream_handle stream,
+                                                   const staging_wish& wish);
   [[nodiscard]] result<ticket_pointer> copy_row_by_row(const runtime::copy_2d& what,
                                                        runtime::stream_handle stream,
                                                        const copy_options& options);

@@ -33,6 +33,10 @@ struct engine_means {
   bytes_t ring_bytes = 0;
 };
 
+[[nodiscard]] constexpr bool is_staged(const copy_plan& plan) noexcept {
+  return plan.path == copy_path::staged_inline || plan.path == copy_path::staged_threaded;
+}
+
 // The direction of a copy between two kinds of memory of one device.
 [[nodiscard]] direction direction_of(memory_kind source, memory_kind destination) noexcept;
 

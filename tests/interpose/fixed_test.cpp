@@ -19,6 +19,7 @@ struct fixed_run {
   std::map<std::string, std::uint64_t> counts;  // "copies", "passed.small"
   std::uint64_t marked = 0;                     // events of fixed copies
   std::uint64_t marked_bytes = 0;
+  std::uint64_t marked_with_rows = 0;
 };
 
 fixed_run run_fixed(const std::string& program, const std::string& fix) {
@@ -40,6 +41,7 @@ fixed_run run_fixed(const std::string& program, const std::string& fix) {
           found != one.extras.end() && found->second == 1) {
         ++run.marked;
         run.marked_bytes += one["bytes"];
+        run.marked_with_rows += one["rows"] > 1 ? 1U : 0U;
       }
     }
   }
@@ -62,6 +64,7 @@ TEST_P(FixedProgram, HasTheSameOutputAndItsCopiesStaged) {
   EXPECT_GT(counts["copies"], 80U);
   EXPECT_EQ(run.marked, counts["copies"]);
   EXPECT_EQ(run.marked_bytes, counts["bytes"]);
+  EXPECT_GE(run.marked_with_rows, 24U);
   EXPECT_EQ(counts["passed.failed"], 0U);
   EXPECT_EQ(counts.contains("differed"), std::string(GetParam()) == "check");
   EXPECT_EQ(counts["differed"], 0U);

@@ -128,6 +128,9 @@ fix::outcome ask(fix::request& what, bool way_is_known, const void* real) noexce
                                       .bytes = what.bytes,
                                       .stream = what.stream,
                                       .way_is_known = way_is_known,
+                                      .rows = what.rows,
+                                      .dst_pitch = what.dst_pitch,
+                                      .src_pitch = what.src_pitch,
                                       .is_own_process = is_own_process()});
   if (early != fix::pass::none) {
     return {.why = early};

@@ -40,9 +40,11 @@ struct fix_counts {
 };
 [[nodiscard]] fix_counts count_fixed() noexcept;
 
-// Linear copies whose call says, or may find out, what is between host and device.
+// Copies, in one run or by rows, whose call says, or may find out, what is between host and device.
 [[nodiscard]] constexpr bool is_fixable(call_id call) noexcept {
-  constexpr std::array<std::string_view, 7> operations{"copy",
+  constexpr std::array<std::string_view, 9> operations{"copy",
+                                                       "copy_2d",
+                                                       "copy_2d_async",
                                                        "copy_async",
                                                        "copy_with_stream",
                                                        "copy_to_device",
@@ -82,6 +84,65 @@ template <word What, class T>
   }
 }
 
+// --- Rows
+// -----------------------------------------------------------------------------------------
+
+// What a call says of its rows beyond its event.
+struct row_layout {
+  std::uint64_t dst_pitch = 0;
+  std::uint64_t src_pitch = 0;
+};
+
+template <word What, class T>
+void collect_layout(row_layout& layout, const T& argument) noexcept {
+  if constexpr (What == word::dst_pitch) {
+    layout.dst_pitch = argument;
+  } else if constexpr (What == word::src_pitch) {
+    layout.src_pitch = argument;
+  } else if constexpr (What == word::info && requires { argument->dst_pitch; }) {
+    if (argument != nullptr) {
+      layout = {argument->dst_pitch, argument->src_pitch};
+    }
+  }
+}
+
+template <call_id Call, class... Arguments>
+[[nodiscard]] row_layout layout_of(const Arguments&... arguments) noexcept {
+  row_layout layout;
+  [&]<std::size_t... Index>(std::index_sequence<Index...>) {
+    (collect_layout<word_of(Call, Index)>(layout, arguments), ...);
+  }(std::index_sequence_for<Arguments...>());
+  return layout;
+}
+
+// The direction that the memory of the two ends names, where a description says it.
+[[nodiscard]] constexpr way way_between(named_memory dst, named_memory src) noexcept {
+  if (dst == named_memory::device && src == named_memory::host) {
+    return way::to_device;
+  }
+  if (dst == named_memory::host && src == named_memory::device) {
+    return way::to_host;
+  }
+  const auto is_any = [](named_memory one) { return one == named_memory::unified; };
+  const auto has_address = [&](named_memory one) {
+    return is_any(one) || one == named_memory::host || one == named_memory::device;
+  };
+  return (is_any(dst) || is_any(src)) && has_address(dst) && has_address(src) ? way::by_address
+                                                                              : way::on_host;
+}
+
+// The direction that a call names: by itself, by a kind, or by the memory of its ends.
+[[nodiscard]] constexpr way named_way_of(call_id call, const role_values& values) noexcept {
+  if (way_of(call) != way::by_address) {
+    return way_of(call);
+  }
+  if (row_of(call).words.find("info") != std::string_view::npos) {
+    return way_between(static_cast<named_memory>(values[role::dst_memory]),
+                       static_cast<named_memory>(values[role::src_memory]));
+  }
+  return static_cast<way>(values[role::way]);
+}
+
 template <call_id Call, class... Arguments>
 [[nodiscard]] bool are_usual(const Arguments&... arguments) noexcept {
   return [&]<std::size_t... Index>(std::index_sequence<Index...>) {
@@ -91,8 +152,7 @@ template <call_id Call, class... Arguments>
 
 // What the engine is asked. Pre: is_fixable(call).
 [[nodiscard]] constexpr fix::request request_of(call_id call, const role_values& values) noexcept {
-  const auto named =
-      way_of(call) == way::by_address ? static_cast<way>(values[role::way]) : way_of(call);
+  const auto named = named_way_of(call, values);
   fix::request made;
   made.of = row_of(call).api == api::hip ? fix::runtime::hip : fix::runtime::cuda;
   made.way = named == way::to_device ? fix::named_way::to_device
@@ -100,6 +160,7 @@ template <call_id Call, class... Arguments>
                                      : fix::named_way::by_address;
   made.form = form_of(call);
   made.bytes = values[role::bytes];
+  made.rows = values[role::rows];
   made.stream = values[role::stream];
   if (made.stream == 0 && uses_thread_stream(call)) {
     made.stream = 2;
@@ -118,14 +179,16 @@ template <call_id Call, class... Arguments>
   if (values[role::bytes] < fix::least_bytes) {
     return false;
   }
-  const auto named =
-      way_of(Call) == way::by_address ? static_cast<way>(values[role::way]) : way_of(Call);
   auto what = request_of(Call, values);
+  const auto layout = layout_of<Call>(arguments...);
+  what.dst_pitch = layout.dst_pitch;
+  what.src_pitch = layout.src_pitch;
   // NOLINTBEGIN(performance-no-int-to-ptr): arguments of the call
   what.dst = reinterpret_cast<void*>(values[role::dst]);
   what.src = reinterpret_cast<const void*>(values[role::src]);
   // NOLINTEND(performance-no-int-to-ptr)
-  return fix_copy(what, is_fixable_way(named) && are_usual<Call>(arguments...), real);
+  return fix_copy(what, is_fixable_way(named_way_of(Call, values)) && are_usual<Call>(arguments...),
+                  real);
 }
 
 }  // namespace berth::interpose

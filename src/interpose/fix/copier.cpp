@@ -73,6 +73,17 @@ direction direction_of(named_way way) noexcept {
   }
 }
 
+// One run of bytes is one row.
+gpu::copy_2d rows_of(const request& what) noexcept {
+  const auto rows = std::max<std::uint64_t>(what.rows, 1);
+  return {.dst = what.dst,
+          .dst_pitch = what.dst_pitch,
+          .src = what.src,
+          .src_pitch = what.src_pitch,
+          .width = what.bytes / rows,
+          .rows = rows};
+}
+
 gpu::stream_handle stream_of(const request& what) noexcept {
   return gpu::stream_handle{
       static_cast<std::uintptr_t>(what.stream == legacy_handle ? 0 : what.stream)};
@@ -184,11 +195,14 @@ outcome copier::copy(const request& what) {
 outcome copier::staged(const request& what, transfer::engine_state& engine) {
   const bool waits = what.form == call_form::blocking || what.check == self_check::every_copy;
   const auto expected = direction_of(what.way);
-  const auto made = engine.stage_only(
-      {.dst = what.dst, .src = what.src, .bytes = what.bytes}, stream_of(what),
-      {.expected = expected,
-       .to_device = waits ? transfer::completion::both : transfer::completion::host,
-       .to_host = transfer::completion::both});
+  const transfer::engine_state::staging_wish wish{
+      .expected = expected,
+      .to_device = waits ? transfer::completion::both : transfer::completion::host,
+      .to_host = transfer::completion::both};
+  const auto made = what.rows == 0
+                        ? engine.stage_only({.dst = what.dst, .src = what.src, .bytes = what.bytes},
+                                            stream_of(what), wish)
+                        : engine.stage_rows_only(rows_of(what), stream_of(what), wish);
   if (!made) {
     return {.why = judge_error(made.error().code())};
   }
@@ -199,19 +213,32 @@ outcome copier::staged(const request& what, transfer::engine_state& engine) {
   return compared(what);
 }
 
-// The runtime's own copies of both ends, part by part, must be the same bytes.
 outcome copier::compared(const request& what) {
+  const auto shape = rows_of(what);
+  for (std::size_t row = 0; row < shape.rows; ++row) {
+    const auto how =
+        compared_run(what, static_cast<std::byte*>(shape.dst) + row * shape.dst_pitch,
+                     static_cast<const std::byte*>(shape.src) + row * shape.src_pitch, shape.width);
+    if (how.why != pass::none) {
+      return how;
+    }
+  }
+  return {.why = pass::none};
+}
+
+// The runtime's own copies of both ends, part by part, must be the same bytes.
+outcome copier::compared_run(const request& what, const void* dst, const void* src, bytes_t bytes) {
   constexpr bytes_t most_at_once = 4 * mib;
-  std::vector<std::byte> from(std::min<bytes_t>(what.bytes, most_at_once));
+  std::vector<std::byte> from(std::min<bytes_t>(bytes, most_at_once));
   std::vector<std::byte> to(from.size());
   const auto stream = stream_of(what);
-  for (bytes_t done = 0; done < what.bytes; done += from.size()) {
-    const auto part = std::min<bytes_t>(from.size(), what.bytes - done);
+  for (bytes_t done = 0; done < bytes; done += from.size()) {
+    const auto part = std::min<bytes_t>(from.size(), bytes - done);
     const auto read = [&](std::vector<std::byte>& into, const void* memory) {
       return gpu_->copy_async(into.data(), static_cast<const std::byte*>(memory) + done, part,
                               stream);
     };
-    if (!read(from, what.src) || !read(to, what.dst) || !gpu_->synchronize_stream(stream)) {
+    if (!read(from, src) || !read(to, dst) || !gpu_->synchronize_stream(stream)) {
       return {.why = pass::failed};
     }
     if (std::memcmp(from.data(), to.data(), part) != 0) {

@@ -55,6 +55,8 @@ private:
   [[nodiscard]] transfer::engine_state* engine_of(int device);
   [[nodiscard]] outcome staged(const request& what, transfer::engine_state& engine);
   [[nodiscard]] outcome compared(const request& what);
+  [[nodiscard]] outcome compared_run(const request& what, const void* dst, const void* src,
+                                     bytes_t bytes);
 
   std::string library_;
   std::shared_ptr<berth::runtime::driver> gpu_;

@@ -17,6 +17,9 @@ struct call_facts {
   std::uint64_t bytes = 0;
   std::uint64_t stream = 0;
   bool way_is_known = true;  // a direction that fix knows; false: between devices, within one, none
+  std::uint64_t rows = 0;    // 0: one run of bytes
+  std::uint64_t dst_pitch = 0;
+  std::uint64_t src_pitch = 0;
   bool is_own_process = true;
   bool has_ended = false;
 };
@@ -27,6 +30,14 @@ inline constexpr std::uint64_t least_bytes = 1U << 20;
 // Handles that mean a default stream: hipStreamLegacy and CU_STREAM_LEGACY are 1, the thread's own
 // is 2 in both runtimes.
 inline constexpr std::uint64_t legacy_handle = 1;
+
+// Rows that lie in each other, or whose number does not divide the bytes, are the runtime's to
+// refuse.
+[[nodiscard]] constexpr bool has_usual_rows(const call_facts& facts) noexcept {
+  const auto width = facts.rows == 0 ? 0 : facts.bytes / facts.rows;
+  return facts.rows == 0 || (width * facts.rows == facts.bytes && facts.dst_pitch >= width &&
+                             facts.src_pitch >= width);
+}
 
 // `none`: worth asking the engine.
 [[nodiscard]] constexpr pass judge_call(const call_facts& facts) noexcept {
@@ -40,7 +51,8 @@ inline constexpr std::uint64_t legacy_handle = 1;
     return pass::forked;
   }
   // Older HIP refuses the handle.
-  if (!facts.way_is_known || (facts.of == runtime::hip && facts.stream == legacy_handle)) {
+  if (!facts.way_is_known || !has_usual_rows(facts) ||
+      (facts.of == runtime::hip && facts.stream == legacy_handle)) {
     return pass::other_form;
   }
   return pass::none;

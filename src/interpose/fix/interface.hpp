@@ -12,7 +12,7 @@
 namespace berth::interpose::fix {
 
 // Changes with the layout of what stands here; the two libraries must be of the same build.
-inline constexpr std::uint32_t interface_version = 1;
+inline constexpr std::uint32_t interface_version = 2;
 
 // The runtimes, as interpose::api has them.
 enum class runtime : std::uint8_t { hip, cuda };
@@ -64,7 +64,10 @@ struct request {
   self_check check = self_check::off;
   void* dst = nullptr;
   const void* src = nullptr;
-  std::uint64_t bytes = 0;
+  std::uint64_t bytes = 0;      // of all rows
+  std::uint64_t rows = 0;       // 0: one run of bytes
+  std::uint64_t dst_pitch = 0;  // from row to row
+  std::uint64_t src_pitch = 0;
   std::uint64_t stream = 0;       // 0: the legacy default stream, 2: the thread's own
   const char* library = nullptr;  // the file of the runtime that the call goes to
 };

@@ -55,6 +55,58 @@ void queued_in_order(unsigned char* device, hipStream_t stream, const char* name
   std::printf("%s: in order\n", name);
 }
 
+struct shape {
+  std::size_t width;
+  std::size_t rows;
+  std::size_t host_pitch;
+  std::size_t device_pitch;
+};
+
+// Rows there and back, in stream order; what lies between them stays as it was.
+void by_rows(const shape& of, hipStream_t stream) {
+  const std::size_t host_bytes = of.host_pitch * of.rows;
+  auto* const device = program::device_memory(of.device_pitch * of.rows);
+  auto source = program::pattern(host_bytes, 7);
+  CHECK(hipMemsetAsync(device, 0x55, of.device_pitch * of.rows, stream));
+  CHECK(hipMemcpy2DAsync(device, of.device_pitch, source.data(), of.host_pitch, of.width, of.rows,
+                         hipMemcpyHostToDevice, stream));
+  std::memset(source.data(), 0x11, source.size());
+  bytes result(host_bytes, 0x22);
+  CHECK(hipMemcpy2DAsync(result.data(), of.host_pitch, device, of.device_pitch, of.width, of.rows,
+                         hipMemcpyDeviceToHost, stream));
+  auto expected = program::pattern(host_bytes, 7);
+  for (std::size_t row = 0; row < of.rows; ++row) {
+    std::memset(expected.data() + row * of.host_pitch + of.width, 0x22, of.host_pitch - of.width);
+  }
+  REQUIRE(result == expected);
+  std::fill(result.begin(), result.end(), static_cast<unsigned char>(0x22));
+  CHECK(hipMemcpy2D(result.data(), of.host_pitch, device, of.device_pitch, of.width, of.rows,
+                    hipMemcpyDeviceToHost));
+  REQUIRE(result == expected);
+  CHECK(hipMemcpy2D(device, of.device_pitch, result.data(), of.host_pitch, of.width, of.rows,
+                    hipMemcpyHostToDevice));
+  bytes gaps(of.device_pitch * of.rows);
+  CHECK(hipMemcpy(gaps.data(), device, gaps.size(), hipMemcpyDeviceToHost));
+  for (std::size_t row = 0; row < of.rows; ++row) {
+    REQUIRE(std::memcmp(gaps.data() + row * of.device_pitch, expected.data() + row * of.host_pitch,
+                        of.width) == 0);
+    for (std::size_t at = of.width; at < of.device_pitch; ++at) {
+      REQUIRE(gaps[row * of.device_pitch + at] == 0x55);
+    }
+  }
+  CHECK(hipFree(device));
+}
+
+void row_forms(hipStream_t stream) {
+  constexpr std::size_t megabyte = 1UL << 20U;
+  by_rows({3000, 1000, 3000, 4096}, stream);
+  by_rows({4000, 1000, 4096, 4000}, stream);
+  by_rows({4096, 1000, 4096, 4096}, stream);  // no gaps at all
+  by_rows({3 * megabyte, 1, 4 * megabyte, 4 * megabyte}, stream);
+  by_rows({9 * megabyte, 2, 9 * megabyte + 64, 9 * megabyte + 256}, stream);
+  std::printf("rows: right\n");
+}
+
 // Work of another stream that an event puts in front of the copy.
 void after_an_event(unsigned char* device, hipStream_t first, hipStream_t second) {
   hipEvent_t event = nullptr;
@@ -84,6 +136,10 @@ void refused_calls(unsigned char* device) {
   say("both on the host",
       hipMemcpy(host.data(), host.data() + large / 2, large / 2, hipMemcpyHostToHost));
   say("the other way", hipMemcpy(device, host.data(), large, hipMemcpyDeviceToHost));
+  say("rows in each other",
+      hipMemcpy2D(device, 4096, host.data(), 2048, 4096, 1000, hipMemcpyHostToDevice));
+  say("rows beyond the end",
+      hipMemcpy2D(device, 8192, host.data(), 4096, 4096, 1000, hipMemcpyHostToDevice));
   say("right", hipMemcpy(device, host.data(), large, hipMemcpyHostToDevice));
 }
 
@@ -135,6 +191,8 @@ int main() {
   queued_in_order(device, nullptr, "default stream");
   queued_in_order(device, blocking, "blocking stream");
   queued_in_order(device, other, "non-blocking stream");
+  row_forms(nullptr);
+  row_forms(other);
   after_an_event(device, blocking, other);
   refused_calls(device);
   many_threads();

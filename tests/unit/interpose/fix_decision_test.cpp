@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <ostream>
 #include <string>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -38,6 +39,15 @@ constexpr judged_call judged_calls[] = {
      pass::none},
     {"with_the_threads_handle", {.bytes = mebibyte, .stream = 2}, pass::none},
     {"in_the_child_of_a_fork", {.bytes = mebibyte, .is_own_process = false}, pass::forked},
+    {"by_rows",
+     {.bytes = mebibyte, .rows = 4, .dst_pitch = mebibyte / 4, .src_pitch = mebibyte},
+     pass::none},
+    {"by_rows_that_lie_in_each_other",
+     {.bytes = mebibyte, .rows = 4, .dst_pitch = mebibyte / 4, .src_pitch = mebibyte / 4 - 1},
+     pass::other_form},
+    {"by_rows_without_a_pitch",
+     {.bytes = mebibyte, .rows = 4, .src_pitch = mebibyte},
+     pass::other_form},
     {"at_the_end", {.bytes = mebibyte, .has_ended = true}, pass::ended},
 };
 
@@ -101,18 +111,19 @@ TEST(PassNames, AreThereForAll) {
 
 // --- From calls to requests ---------------------------------------------------------------------
 
-TEST(FixableCalls, AreLinearCopiesBetweenHostAndDevice) {
+TEST(FixableCalls, AreCopiesBetweenHostAndDevice) {
   for (const auto call :
        {call_id::hipMemcpy, call_id::hipMemcpyAsync, call_id::hipMemcpyWithStream,
         call_id::hipMemcpy_spt, call_id::hipMemcpyHtoD, call_id::hipMemcpyDtoHAsync,
         call_id::cuMemcpy, call_id::cuMemcpyAsync_ptsz, call_id::cuMemcpyHtoD_v2,
-        call_id::cuMemcpyDtoHAsync_v2_ptsz}) {
+        call_id::cuMemcpyDtoHAsync_v2_ptsz, call_id::hipMemcpy2D, call_id::hipMemcpy2DAsync_spt,
+        call_id::hipMemcpyParam2D, call_id::cuMemcpy2D_v2, call_id::cuMemcpy2DAsync_v2_ptsz}) {
     EXPECT_TRUE(is_fixable(call)) << row_of(call).name;
   }
-  for (const auto call : {call_id::hipMemcpy2D, call_id::hipMemcpyPeerAsync, call_id::hipMemcpyDtoD,
+  for (const auto call : {call_id::hipMemcpy3D, call_id::hipMemcpyPeerAsync, call_id::hipMemcpyDtoD,
                           call_id::hipMemset, call_id::hipMemcpyToSymbol, call_id::hipMemcpyHtoA,
                           call_id::cuMemcpyHtoA_v2, call_id::cuMemcpyDtoDAsync_v2,
-                          call_id::cuMemcpy2D_v2, call_id::cuMemcpyBatchAsync}) {
+                          call_id::hipMemcpy2DToArray, call_id::cuMemcpyBatchAsync}) {
     EXPECT_FALSE(is_fixable(call)) << row_of(call).name;
   }
 }
@@ -152,6 +163,49 @@ TEST(FixRequest, HasTheDirectionThatTheCallNames) {
   EXPECT_EQ(request_of(call_id::cuMemcpyDtoH_v2, values_of(way::by_address, 0)).way,
             fix::named_way::to_host);
   EXPECT_EQ(request_of(call_id::cuMemcpy, values_of(way::by_address, 0)).of, fix::runtime::cuda);
+}
+
+TEST(FixRequest, HasTheRowsThatTheArgumentsSay) {
+  const auto rows = layout_of<call_id::hipMemcpy2D>(
+      nullptr, std::size_t{512}, nullptr, std::size_t{300}, std::size_t{256}, std::size_t{8}, 1);
+  EXPECT_EQ(rows.dst_pitch, 512U);
+  EXPECT_EQ(rows.src_pitch, 300U);
+  auto values = values_of(way::to_device, 0);
+  values[role::rows] = 8;
+  EXPECT_EQ(request_of(call_id::hipMemcpy2D, values).rows, 8U);
+  EXPECT_EQ(request_of(call_id::hipMemcpy2D, values).form, fix::call_form::blocking);
+  EXPECT_EQ(request_of(call_id::hipMemcpy2DAsync, values).form, fix::call_form::queued);
+}
+
+TEST(FixRequest, HasTheRowsThatADescriptionSays) {
+  runtime::cuda::copy_2d_t what{};
+  what.dst_pitch = 1024;
+  what.src_pitch = 2048;
+  const auto rows = layout_of<call_id::cuMemcpy2D_v2>(&what);
+  EXPECT_EQ(rows.dst_pitch, 1024U);
+  EXPECT_EQ(rows.src_pitch, 2048U);
+  const runtime::cuda::copy_2d_t* const none = nullptr;
+  EXPECT_EQ(layout_of<call_id::cuMemcpy2D_v2>(none).dst_pitch, 0U);
+}
+
+TEST(FixRequest, GoesTheWayThatADescriptionNames) {
+  const auto between = [](named_memory dst, named_memory src) {
+    role_values values;
+    values[role::dst_memory] = static_cast<std::uint64_t>(dst);
+    values[role::src_memory] = static_cast<std::uint64_t>(src);
+    return named_way_of(call_id::cuMemcpy2D_v2, values);
+  };
+  EXPECT_EQ(between(named_memory::device, named_memory::host), way::to_device);
+  EXPECT_EQ(between(named_memory::host, named_memory::device), way::to_host);
+  EXPECT_EQ(between(named_memory::unified, named_memory::host), way::by_address);
+  EXPECT_EQ(between(named_memory::unified, named_memory::unified), way::by_address);
+  for (const auto& [dst, src] : {std::pair{named_memory::host, named_memory::host},
+                                 std::pair{named_memory::device, named_memory::device},
+                                 std::pair{named_memory::array, named_memory::host},
+                                 std::pair{named_memory::unified, named_memory::array},
+                                 std::pair{named_memory::none, named_memory::none}}) {
+    EXPECT_FALSE(is_fixable_way(between(dst, src)));
+  }
 }
 
 TEST(FixRequest, OfKindsThatHipMayRefuseIsNotMade) {
