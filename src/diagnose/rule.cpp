@@ -32,6 +32,7 @@ constexpr std::array all{
     rule{"host-memory-in-kernels", "Kernels that may read host memory in place",
          find_host_memory_in_kernels},
     rule{"wrong-free", "Memory is freed by the wrong call", find_wrong_free},
+    rule{"fixed-copies", "Copies that berth run --fix has made", find_fixed_copies},
     rule{"failed-calls", "GPU calls that failed", find_failed_calls},
 };
 

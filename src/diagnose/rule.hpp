@@ -45,6 +45,7 @@ void find_managed_without_migration(const workload& work, std::vector<finding>& 
 void find_managed_page_faults(const workload& work, std::vector<finding>& findings);
 void find_host_memory_in_kernels(const workload& work, std::vector<finding>& findings);
 void find_wrong_free(const workload& work, std::vector<finding>& findings);
+void find_fixed_copies(const workload& work, std::vector<finding>& findings);
 void find_failed_calls(const workload& work, std::vector<finding>& findings);
 
 }  // namespace berth::diagnose

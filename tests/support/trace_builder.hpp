@@ -123,6 +123,11 @@ public:
     activities_.back().details->engine = carrier;
     return *this;
   }
+  // By berth's copy engine in place of the runtime.
+  trace_builder& fixed() {
+    activities_.back().details->by = trace::carrier::copy_engine;
+    return *this;
+  }
   // Where the time of the last copy or fill comes from.
   trace_builder& timed_by(trace::timing how) {
     activities_.back().details->time = how;

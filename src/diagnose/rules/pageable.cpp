@@ -58,8 +58,9 @@ void add_saving(const workload& work, const selection& chosen, const sums& total
 selection fresh_downloads(const workload& work, host_pages known_as) {
   return select(work, [&](const copy& which) {
     const auto& details = *which.details;
-    if (which.host_kind() != memory_kind::pageable || details.pages != known_as ||
-        details.direction != direction::device_to_host || details.bytes.value_or(0) < fresh_bytes) {
+    if (which.host_kind() != memory_kind::pageable || is_fixed(which) ||
+        details.pages != known_as || details.direction != direction::device_to_host ||
+        details.bytes.value_or(0) < fresh_bytes) {
       return false;
     }
     const auto expected =

@@ -42,6 +42,10 @@ bool is_of_file(const copy& which) noexcept {
   return which.details->pages == trace::host_pages::of_file;
 }
 
+bool is_fixed(const copy& which) noexcept {
+  return which.details->by == trace::carrier::copy_engine;
+}
+
 bool has_failed(const workload& work, const copy& which) noexcept {
   const auto& events = work.events();
   return events.status(which.event) != 0 ||
@@ -331,7 +335,7 @@ selection initial_uploads(const workload& work, bool (*wanted)(memory_kind)) {
   std::map<std::uint32_t, std::int64_t> starts;
   const auto uploads = select(work, [&](const copy& which) {
     return wanted(which.host_kind()) && which.details->direction == direction::host_to_device &&
-           !is_tiny(which);
+           !is_tiny(which) && !is_fixed(which);
   });
   selection early;
   for (const auto index : uploads) {
@@ -351,8 +355,9 @@ selection initial_uploads(const workload& work, bool (*wanted)(memory_kind)) {
 }
 
 selection lasting_copies(const workload& work, bool (*wanted)(memory_kind)) {
-  auto chosen =
-      select(work, [&](const copy& which) { return wanted(which.host_kind()) && !is_tiny(which); });
+  auto chosen = select(work, [&](const copy& which) {
+    return wanted(which.host_kind()) && !is_tiny(which) && !is_fixed(which);
+  });
   const auto once = initial_uploads(work, wanted);
   const auto found = gains_against(work, once, host_end::pinned);
   const auto at_stake = found.known > 0 ? found.total_ns : sum_of(work, once).wall_ns;

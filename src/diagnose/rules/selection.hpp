@@ -39,6 +39,8 @@ using selection = std::vector<std::uint32_t>;
 [[nodiscard]] bool is_timed(const copy& which) noexcept;
 // Known to have pages of a mapped file at its host end.
 [[nodiscard]] bool is_of_file(const copy& which) noexcept;
+// Made by berth's copy engine in the runtime's place: what made it slow is repaired.
+[[nodiscard]] bool is_fixed(const copy& which) noexcept;
 // A copy whose call failed has moved nothing.
 [[nodiscard]] bool has_failed(const workload& work, const copy& which) noexcept;
 

@@ -10,7 +10,7 @@ using diagnose::severity;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr std::uint64_t buffer = 0x10'0000;
+constexpr std::uint64_t managed_buffer = 0x10'0000;
 
 struct managed_use {
   int rounds = 5;
@@ -24,7 +24,7 @@ struct managed_use {
 trace_builder faulting(const managed_use& how) {
   trace_builder made;
   made.api(trace::gpu_api::cuda).gpu("NVIDIA H200");
-  made.allocated(0ms, 1ms, "cuMemAllocManaged", buffer, 10 * mb);
+  made.allocated(0ms, 1ms, "cuMemAllocManaged", managed_buffer, 10 * mb);
   made.at_frames({"main (model.cu:7)"});
   for (int round = 0; round < how.rounds; ++round) {
     const auto begin = 2ms + round * 20ms;
