@@ -159,6 +159,9 @@ std::vector<program::variable> variables_of(const recording_options& options) {
   if (!options.signal.empty()) {
     add("BERTH_RECORD_SIGNAL", options.signal);
   }
+  if (options.copies == copies::never_fixed) {
+    add(fix_variable, "0");
+  }
   // NOLINTNEXTLINE(concurrency-mt-unsafe): read only
   const char* const wish = std::getenv(fix_variable);
   if (options.copies == copies::fixed && (wish == nullptr || *wish == '\0')) {

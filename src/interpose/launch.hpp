@@ -21,7 +21,11 @@ namespace berth::interpose {
 enum class children : std::uint8_t { recorded, left_out };
 
 // What becomes of copies of pageable memory.
-enum class copies : std::uint8_t { left_alone, fixed };
+enum class copies : std::uint8_t {
+  left_alone,  // unless the environment says otherwise
+  fixed,
+  never_fixed,
+};
 
 struct recording_options {
   std::string file;  // a pattern: %p process, %h host, %r rank, %% percent

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // `berth run --fix` over AMD's own runtime on an emulated device: programs do what they do without,
 // and their pageable copies come through the copy engine's page-locked ring.
+#include <algorithm>
 #include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "emulator/run_command.hpp"
 #include "support/recorded_file.hpp"
@@ -110,6 +114,50 @@ TEST(Fix, IsOffWhereTheEnvironmentSaysSo) {
   EXPECT_EQ(run.end.status, 0) << run.end.err;
   EXPECT_TRUE(run.counts.empty());
   EXPECT_EQ(run.marked, 0U);
+}
+
+// What --ab prints, as JSON.
+nlohmann::json compared(std::vector<std::string> environment, const std::string& program) {
+  environment.insert(environment.begin(), "env");
+  for (const char* const word : {"BERTH_FIX_PROFILE=nominal", "BERTH_FIX_THREADS=4", BERTH_COMMAND,
+                                 "run", "--ab=2", "--format", "json", "--emulate", "mi210", "--"}) {
+    environment.emplace_back(word);
+  }
+  environment.push_back(program_path(program));
+  const auto end = run_command(environment);
+  EXPECT_EQ(end.status, 0) << end.err;
+  return nlohmann::json::parse(end.err.substr(std::min(end.err.find("{"), end.err.size())), nullptr,
+                               false);
+}
+
+TEST(FixBothWays, RunsEachAsOftenAndCountsWhatWasFixed) {
+  BERTH_REQUIRE_ROCM();
+  const auto shown = compared({}, "hip_pageable_copy");
+  ASSERT_TRUE(shown.is_object());
+  EXPECT_EQ(shown["pairs"], 2);
+  EXPECT_GT(shown["fixed_copies"], 0);
+  for (const char* const row : {"program", "to_device", "to_host"}) {
+    for (const char* const side : {"plain", "fixed"}) {
+      EXPECT_EQ(shown[row][side]["times_ns"].size(), 2U) << row << side;
+    }
+    EXPECT_GT(shown[row]["ratio"], 0) << row;
+    EXPECT_EQ(shown[row]["plain"]["bytes"], shown[row]["fixed"]["bytes"]) << row;
+  }
+}
+
+TEST(FixBothWays, IsPlainWhereThatIsMeantWhateverTheEnvironmentSays) {
+  BERTH_REQUIRE_ROCM();
+  EXPECT_GT(compared({"BERTH_FIX=1"}, "hip_pageable_copy")["fixed_copies"], 0);
+  const auto off = compared({"BERTH_FIX=0"}, "hip_pageable_copy");
+  EXPECT_EQ(off["fixed_copies"], 0);
+  EXPECT_THAT(off["notes"].dump(), testing::HasSubstr("no copy was fixed"));
+}
+
+TEST(FixBothWays, StopsAtAProgramThatFails) {
+  BERTH_REQUIRE_ROCM();
+  const auto end = run_command({BERTH_COMMAND, "run", "--ab", "--emulate", "mi210", "--", "false"});
+  EXPECT_EQ(end.status, 1);
+  EXPECT_THAT(end.err, testing::HasSubstr("the plain run of pair 1 ended with status 1"));
 }
 
 TEST(Fix, LeavesAllToTheRuntimeWhereItsLibraryIsNotThere) {

@@ -35,6 +35,7 @@ struct run_options {
   output_format format = output_format::text;
   std::string output;  // a file for the report; empty for standard error
   analyze_check check = analyze_check::off;
+  unsigned pairs = 0;                // that are compared, with and without --fix; 0: one run
   std::vector<std::string> program;  // with its arguments
 };
 

@@ -20,6 +20,7 @@
 #include "cmd_env.hpp"
 #include "cmd_export.hpp"
 #include "cmd_run.hpp"
+#include "cmd_run_both.hpp"
 #include "cmd_version.hpp"
 
 namespace {
@@ -158,6 +159,12 @@ CLI::App* add_run(CLI::App& app, verbs& parsed) {
                    "Keep the recording: FILE, with %p process, %h host, %r rank; or a folder")
       ->check(not_empty)
       ->type_name("FILE");
+  verb->add_flag("--ab{5}", parsed.run.pairs,
+                 "Run the program with and without --fix, in turns, and compare: 5 times each, or "
+                 "--ab=N")
+      ->check(CLI::Range(1, 1000))
+      ->type_name("")
+      ->excludes("--record");
   verb->add_option("--emulate", parsed.emulated_model,
                    "Run on an emulated AMD machine (berth emulate --list)")
       ->check(not_empty)
@@ -180,6 +187,7 @@ CLI::App* add_run(CLI::App& app, verbs& parsed) {
       std::string("Example:\n  berth run -- ./program --size 64\n"
                   "  berth run --record run.berth -- python3 train.py\n"
                   "  berth run --fix -- python3 train.py\n"
+                  "  berth run --ab -- ./program\n"
                   "  berth run --emulate mi210 -- ./my_hip_program\n\n"
                   "Exit status: the program's own, 128 and the signal's number if a signal "
                   "ended it;\n2 and 3 as below where it did not start, 1 and 3 with "
@@ -325,7 +333,7 @@ int run(int argc, char** argv) {
     return static_cast<int>(run_export(parsed.exported, io));
   }
   if (run->parsed()) {
-    return run_run(parsed.run, io);
+    return parsed.run.pairs > 0 ? run_both_ways(parsed.run, io) : run_run(parsed.run, io);
   }
   if (env->parsed()) {
     complete_recording(parsed.env.recording, parsed);
