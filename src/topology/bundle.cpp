@@ -134,23 +134,9 @@ public:
     ::archive_write_add_filter_zstd(to_.get());
     ::archive_write_set_format_pax_restricted(to_.get());
     check(::archive_write_open_filename(to_.get(), file_.c_str()));
-    for (const auto& path : all.folders) {
-      begin(path, AE_IFDIR);
-      check(::archive_write_header(to_.get(), entry_.get()));
+    if (!failed_) {
+      write_entries(all);
     }
-    for (const auto& [path, text] : all.files) {
-      begin(path, AE_IFREG);
-      ::archive_entry_set_size(entry_.get(), static_cast<la_int64_t>(text.size()));
-      check(::archive_write_header(to_.get(), entry_.get()));
-      check(::archive_write_data(to_.get(), text.data(), text.size()) < 0 ? ARCHIVE_FATAL
-                                                                          : ARCHIVE_OK);
-    }
-    for (const auto& [path, target] : all.links) {
-      begin(path, AE_IFLNK);
-      ::archive_entry_set_symlink(entry_.get(), target.c_str());
-      check(::archive_write_header(to_.get(), entry_.get()));
-    }
-    check(::archive_write_close(to_.get()));
     if (failed_) {
       return error(errc::file_unwritable, *failed_, file_.string());
     }
@@ -158,11 +144,43 @@ public:
   }
 
 private:
+  // The library ends the program where it is asked to go on after a failure.
+  void write_entries(const tree& all) {
+    for (const auto& path : all.folders) {
+      begin(path, AE_IFDIR);
+      put_header();
+    }
+    for (const auto& [path, text] : all.files) {
+      begin(path, AE_IFREG);
+      ::archive_entry_set_size(entry_.get(), static_cast<la_int64_t>(text.size()));
+      put_header();
+      put_text(text);
+    }
+    for (const auto& [path, target] : all.links) {
+      begin(path, AE_IFLNK);
+      ::archive_entry_set_symlink(entry_.get(), target.c_str());
+      put_header();
+    }
+    if (!failed_) {
+      check(::archive_write_close(to_.get()));
+    }
+  }
+
   void begin(const std::string& path, unsigned type) {
     ::archive_entry_clear(entry_.get());
     ::archive_entry_set_pathname(entry_.get(), path.c_str() + 1);
     ::archive_entry_set_filetype(entry_.get(), type);
     ::archive_entry_set_perm(entry_.get(), type == AE_IFDIR ? 0755 : 0644);
+  }
+  void put_header() {
+    if (!failed_) {
+      check(::archive_write_header(to_.get(), entry_.get()));
+    }
+  }
+  void put_text(const std::string& text) {
+    if (!failed_ && ::archive_write_data(to_.get(), text.data(), text.size()) < 0) {
+      check(ARCHIVE_FATAL);
+    }
   }
   void check(int status) {
     if (status < ARCHIVE_WARN && !failed_) {

@@ -158,8 +158,8 @@ void read_limits(reading& in) {
 // What berth found out of the process that looked: see observe.cpp.
 void read_process(reading& in) {
   auto& set = in.seen.machine.set;
-  const auto text = in.text(std::string(added::process));
-  for (const auto line : lines_of(text.value_or(""))) {
+  const auto text = in.text(std::string(added::process)).value_or("");
+  for (const auto line : lines_of(text)) {
     const auto words = words_of(line);
     if (words.size() < 2) {
       continue;
@@ -200,8 +200,8 @@ void read_virtual_machine(reading& in) {
     says_state(in, "settings.virtual_machine", slot, true);
     return;
   }
-  const auto text = in.text("/proc/cpuinfo");
-  for (const auto line : lines_of(text.value_or(""))) {
+  const auto text = in.text("/proc/cpuinfo").value_or("");
+  for (const auto line : lines_of(text)) {
     if (line.starts_with("flags")) {
       const auto words = words_of(line);
       says_state(in, "settings.virtual_machine", slot,

@@ -46,9 +46,7 @@ public:
   void link(std::string_view path, std::string_view target) const {
     std::filesystem::create_symlink(target, place(path));
   }
-  void remove(std::string_view path) const {
-    std::filesystem::remove_all(root_ / path.substr(1));
-  }
+  void remove(std::string_view path) const { std::filesystem::remove_all(root_ / path.substr(1)); }
 
 private:
   [[nodiscard]] std::filesystem::path place(std::string_view path) const {
@@ -186,9 +184,8 @@ private:
     to_.write(folder + "/power/runtime_status", "active\n");
     to_.write(folder + "/unique_id", "deadbeefcafe0001\n");
     const std::uint64_t start = 0x200000000000;
-    to_.write(folder + "/resource",
-              fmt::format("{:#018x} {:#018x} 0x000000000014220c\n", start,
-                          start + (gpu.bar_mebibytes << 20U) - 1));
+    to_.write(folder + "/resource", fmt::format("{:#018x} {:#018x} 0x000000000014220c\n", start,
+                                                start + (gpu.bar_mebibytes << 20U) - 1));
     if (gpu.vendor == 0x1002) {
       to_.write(folder + "/mem_info_vram_total", fmt::format("{}\n", gpu.mebibytes << 20U));
       to_.write(folder + "/mem_info_vis_vram_total",
@@ -238,8 +235,8 @@ private:
                           gpu.bar_mebibytes >= gpu.mebibytes ? 1 : 2, gpu.mebibytes << 20U));
     std::size_t index = 0;
     if (gpu.numa >= 0) {
-      write_link(folder, index++, node_of_gpu(number), static_cast<std::size_t>(gpu.numa), 2, 20,
-                 0, 0);
+      write_link(folder, index++, node_of_gpu(number), static_cast<std::size_t>(gpu.numa), 2, 20, 0,
+                 0);
     }
     for (const auto& wire : of_.xgmi) {
       if (wire.from == number || wire.to == number) {
