@@ -83,7 +83,7 @@ void for_each_part(std::string_view text, std::string_view separators, const Eac
 
 }  // namespace
 
-file_source::file_source(std::filesystem::path root) : root_(root.string()) {
+file_source::file_source(const std::filesystem::path& root) : root_(root.string()) {
   while (root_.ends_with('/')) {
     root_.pop_back();
   }
@@ -102,7 +102,8 @@ answer file_source::real_path(std::string_view path) const {
       at.erase(std::min(at.rfind('/'), at.size()));
       continue;
     }
-    const auto next = at + "/" + part;
+    auto next = at;
+    next.append("/").append(part);
     struct stat about = {};
     if (::lstat((root_ + next).c_str(), &about) != 0) {
       return of_link && errno == ENOENT

@@ -46,7 +46,7 @@ using answers = std::map<question, answer>;
 class file_source {
 public:
   // An empty root is the machine's own.
-  explicit file_source(std::filesystem::path root);
+  explicit file_source(const std::filesystem::path& root);
   [[nodiscard]] answer ask(const question& what) const;
 
 private:
