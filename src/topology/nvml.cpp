@@ -19,7 +19,7 @@ namespace {
 
 using handle = void*;
 
-constexpr unsigned most_links = 18;
+constexpr unsigned most_nvlinks = 18;
 
 // The layouts that the library has had since its version 10.
 struct nvml_memory {
@@ -74,7 +74,7 @@ std::string address_of(const nvml_pci& pci) {
 }
 
 void tell_links(const library& nvml, std::string& into, handle gpu) {
-  for (unsigned link = 0; link < most_links; ++link) {
+  for (unsigned link = 0; link < most_nvlinks; ++link) {
     unsigned active = 0;
     if (!nvml.call("nvmlDeviceGetNvLinkState", gpu, link, &active) || active != 1) {
       continue;
