@@ -70,6 +70,7 @@ enum class copy_reason : std::uint8_t {
   no_profile,           ///< nothing is known of this machine and calibration was declined
   slower_here,          ///< the profile says that the runtime is as fast on this machine
   starved,              ///< all rings stood still for others for too long
+  no_ring,              ///< the set-up has failed: try_prepare() says why
 };
 
 [[nodiscard]] std::string_view to_string(copy_path value) noexcept;

@@ -13,11 +13,11 @@ namespace {
 
 constexpr std::array<std::string_view, 7> path_names{
     "nothing", "runtime", "direct", "kept", "kernel", "staged_inline", "staged_threaded"};
-constexpr std::array<std::string_view, 16> reason_names{
-    "no_bytes",  "small",       "page_locked",    "kept",
-    "requested", "pageable",    "one_cpu",        "host_reaches_device",
-    "both_host", "managed_end", "unknown_memory", "capturing",
-    "not_ready", "no_profile",  "slower_here",    "starved"};
+constexpr std::array<std::string_view, 17> reason_names{
+    "no_bytes",       "small",     "page_locked",         "kept",       "requested",
+    "pageable",       "one_cpu",   "host_reaches_device", "both_host",  "managed_end",
+    "unknown_memory", "capturing", "not_ready",           "no_profile", "slower_here",
+    "starved",        "no_ring"};
 
 }  // namespace
 

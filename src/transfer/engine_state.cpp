@@ -39,8 +39,9 @@ bool engine_state::is_small(bytes_t bytes, const copy_options& options) const no
 }
 
 engine_means engine_state::means() const noexcept {
-  if (setup_.load() != setup_phase::ready) {
-    return {};
+  const auto phase = setup_.load();
+  if (phase != setup_phase::ready) {
+    return {.has_failed = phase == setup_phase::failed};
   }
   return {.profile = &profile_, .threads = threads_, .ring_bytes = ring_bytes_};
 }

@@ -121,7 +121,7 @@ decision decide(const copy_facts& facts, const engine_means& means) {
     return left_to_runtime(facts, copy_reason::host_reaches_device);
   }
   if (means.profile == nullptr) {
-    return left_to_runtime(facts, copy_reason::not_ready);
+    return left_to_runtime(facts, means.has_failed ? copy_reason::no_ring : copy_reason::not_ready);
   }
   if (means.profile->to_device.empty() && means.profile->to_host.empty()) {
     return left_to_runtime(facts, copy_reason::no_profile);

@@ -29,6 +29,7 @@ struct copy_facts {
 // What the engine can do now.
 struct engine_means {
   const copy_profile* profile = nullptr;  // null: not ready
+  bool has_failed = false;                // and will not be
   unsigned threads = 1;
   bytes_t ring_bytes = 0;
 };

@@ -26,28 +26,31 @@ struct fixed_run {
   std::uint64_t marked_with_rows = 0;
 };
 
+void add_counts(const recorded_file& read, fixed_run& run) {
+  constexpr std::string_view prefix = "fix.";
+  for (const auto& [key, value] : read.coverage) {
+    if (key.starts_with(prefix)) {
+      run.counts[key.substr(prefix.size())] += std::stoull(value);
+    }
+  }
+  for (const auto& one : read.copies()) {
+    if (const auto found = one.extras.find("fixed");
+        found != one.extras.end() && found->second == 1) {
+      ++run.marked;
+      run.marked_bytes += one["bytes"];
+      run.marked_with_rows += one["rows"] > 1 ? 1U : 0U;
+    }
+  }
+}
+
 fixed_run run_fixed(const std::string& program, const std::string& fix) {
   const scratch traces;
   fixed_run run;
   run.end = run_command({"env", "BERTH_FIX_PROFILE=nominal", "BERTH_FIX_THREADS=4",
                          "BERTH_FIX=" + fix, BERTH_COMMAND, "run", "--fix", "--emulate", "mi210",
                          "--record", traces.file("%p.trace"), "--", program_path(program)});
-  constexpr std::string_view prefix = "fix.";
   for (const auto& file : traces.files()) {
-    const auto read = recorded_file::read(file);
-    for (const auto& [key, value] : read.coverage) {
-      if (key.starts_with(prefix)) {
-        run.counts[key.substr(prefix.size())] += std::stoull(value);
-      }
-    }
-    for (const auto& one : read.copies()) {
-      if (const auto found = one.extras.find("fixed");
-          found != one.extras.end() && found->second == 1) {
-        ++run.marked;
-        run.marked_bytes += one["bytes"];
-        run.marked_with_rows += one["rows"] > 1 ? 1U : 0U;
-      }
-    }
+    add_counts(recorded_file::read(file), run);
   }
   return run;
 }
@@ -158,6 +161,44 @@ TEST(FixBothWays, StopsAtAProgramThatFails) {
   const auto end = run_command({BERTH_COMMAND, "run", "--ab", "--emulate", "mi210", "--", "false"});
   EXPECT_EQ(end.status, 1);
   EXPECT_THAT(end.err, testing::HasSubstr("the plain run of pair 1 ended with status 1"));
+}
+
+fixed_run run_with(const std::string& variable) {
+  const scratch traces;
+  fixed_run run;
+  run.end = run_command({"env", "BERTH_FIX_PROFILE=nominal", variable, BERTH_COMMAND, "run",
+                         "--fix", "--emulate", "mi210", "--record", traces.file("%p.trace"), "--",
+                         program_path("hip_fixed_copies")});
+  for (const auto& file : traces.files()) {
+    add_counts(recorded_file::read(file), run);
+  }
+  return run;
+}
+
+TEST(Fix, SaysThatWithoutPageLockedMemoryThereIsNoEngine) {
+  BERTH_REQUIRE_ROCM();
+  auto run = run_with("BERTH_FIX_MEMORY=0");
+  EXPECT_EQ(run.end.status, 0) << run.end.err;
+  EXPECT_EQ(run.end.out, plain_output("hip_fixed_copies"));
+  EXPECT_EQ(run.counts["copies"], 0U);
+  EXPECT_GT(run.counts["passed.no_engine"], 80U);
+}
+
+TEST(Fix, TakesNonsenseInItsVariablesAsNotSet) {
+  BERTH_REQUIRE_ROCM();
+  for (const char* const nonsense : {"BERTH_FIX_MEMORY=much", "BERTH_FIX_THREADS=-1"}) {
+    auto run = run_with(nonsense);
+    EXPECT_EQ(run.end.status, 0) << nonsense << run.end.err;
+    EXPECT_GT(run.counts["copies"], 0U) << nonsense << run.end.err;
+    EXPECT_EQ(run.counts["passed.no_engine"], 0U) << nonsense;
+  }
+}
+
+TEST(Fix, CopiesWithTheCallersThreadAlone) {
+  BERTH_REQUIRE_ROCM();
+  const auto run = run_with("BERTH_FIX_THREADS=1");
+  EXPECT_EQ(run.end.status, 0) << run.end.err;
+  EXPECT_EQ(run.end.out, plain_output("hip_fixed_copies"));
 }
 
 TEST(Fix, LeavesAllToTheRuntimeWhereItsLibraryIsNotThere) {

@@ -97,7 +97,7 @@ void find_fixed(const workload& work, direction way, std::vector<finding>& findi
        .saving = std::nullopt,
        .fix =
            {"Nothing to do while it runs under berth run --fix; docs/fix.md says how to make the "
-            "same change in the source. `berth run --fix --ab` measures both."},
+            "same change in the source. `berth run --ab` measures both."},
        .gains = {}});
 }
 

@@ -79,6 +79,7 @@ inline constexpr std::array reason_rows{
     reason_row{copy_reason::no_profile, pass::as_fast},
     reason_row{copy_reason::slower_here, pass::as_fast},
     reason_row{copy_reason::starved, pass::starved},
+    reason_row{copy_reason::no_ring, pass::no_engine},
 };
 
 // What the engine has said of a copy. `expected`: the direction that the call names.

@@ -36,7 +36,7 @@ enum class pass : std::uint8_t {
   no_library,       // libberth_fix.so is not there or not of this build
   other_runtime,    // the call goes to something else than the runtime that is mapped
   opening,          // another thread is setting up
-  no_engine,        // the runtime, or its device, cannot carry an engine
+  no_engine,        // the runtime, its device, or the memory that is allowed cannot carry an engine
   foreign_context,  // CUDA: not the device's primary context
   capturing,        // the stream records a graph
   not_pageable,     // nothing to stage: page-locked, managed, between devices, unknown

@@ -69,7 +69,7 @@ TEST(JudgedPlan, IsFixedOnlyWhereTheEngineHasStagedIt) {
   }
   for (const auto path : {copy_path::nothing, copy_path::runtime, copy_path::direct,
                           copy_path::kept, copy_path::kernel}) {
-    for (int reason = 0; reason <= static_cast<int>(copy_reason::starved); ++reason) {
+    for (int reason = 0; reason <= static_cast<int>(copy_reason::no_ring); ++reason) {
       EXPECT_NE(fix::judge_plan({.path = path, .reason = static_cast<copy_reason>(reason)},
                                 direction::unknown),
                 pass::none)
@@ -79,7 +79,7 @@ TEST(JudgedPlan, IsFixedOnlyWhereTheEngineHasStagedIt) {
 }
 
 TEST(JudgedPlan, EveryReasonHasARow) {
-  for (int reason = 0; reason <= static_cast<int>(copy_reason::starved); ++reason) {
+  for (int reason = 0; reason <= static_cast<int>(copy_reason::no_ring); ++reason) {
     const auto rows = std::count_if(
         fix::reason_rows.begin(), fix::reason_rows.end(),
         [&](const auto& row) { return row.reason == static_cast<copy_reason>(reason); });

@@ -133,6 +133,8 @@ std::vector<planned> planned_cases() {
       {"coherent, not ready", with(download(8 * mib), coherent), copy_path::runtime,
        copy_reason::host_reaches_device, unready},
       {"not ready", upload(8 * mib), copy_path::runtime, copy_reason::not_ready, unready},
+      {"set-up failed", upload(8 * mib), copy_path::runtime, copy_reason::no_ring,
+       engine_means{.has_failed = true}},
       {"not ready and small", upload(1), copy_path::runtime, copy_reason::not_ready, unready},
       {"no profile", upload(8 * mib), copy_path::runtime, copy_reason::no_profile, unprofiled},
       {"small", upload(1 * mib - 1), copy_path::runtime, copy_reason::small},
