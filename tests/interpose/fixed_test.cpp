@@ -2,6 +2,7 @@
 // `berth run --fix` over AMD's own runtime on an emulated device: programs do what they do without,
 // and their pageable copies come through the copy engine's page-locked ring.
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "emulator/run_command.hpp"
+#include "emulator/trace_file.hpp"
 #include "support/recorded_file.hpp"
 #include "support/scratch.hpp"
 
@@ -88,7 +90,65 @@ struct other_program {
   friend void PrintTo(const other_program& one, std::ostream* out) { *out << one.program; }
 };
 
-// Small copies, pinned ones, rows, graphs, children: what is not meant is left alone.
+// --- What the devices did -----------------------------------------------------------------------
+
+std::uint64_t number_of(const nlohmann::json& hexadecimal) {
+  return std::stoull(hexadecimal.get<std::string>(), nullptr, 0);
+}
+
+// Bytes between host and device whose host end is a ring: page-locked memory of whole mebibytes, as
+// none of the program's own is (HIP page-locks that in place).
+std::uint64_t bytes_through_rings(const std::vector<nlohmann::json>& truth) {
+  constexpr std::uint64_t mebibyte = 1U << 20U;
+  std::map<std::uint64_t, std::uint64_t> rings;  // end by begin
+  std::uint64_t bytes = 0;
+  for (const auto& record : truth) {
+    if (record["record"] == "alloc" && record["kind"] == "user") {
+      const auto begin = number_of(record["address"]);
+      const auto size = record["bytes"].get<std::uint64_t>();
+      rings.erase(begin);
+      if (size % mebibyte == 0) {
+        rings[begin] = begin + size;
+      }
+    } else if (record["record"] == "copy") {
+      const bool up = record["direction"] == "host_to_device";
+      const auto at = number_of(record[up ? "source" : "destination"]);
+      const auto after = rings.upper_bound(at);
+      const bool is_ring = after != rings.begin() && at < std::prev(after)->second;
+      bytes += is_ring && record["direction"] != "within_device"
+                   ? record["bytes"].get<std::uint64_t>()
+                   : 0;
+    }
+  }
+  return bytes;
+}
+
+std::uint64_t ring_bytes_of(const std::string& fix, fixed_run& run) {
+  const temporary_file truth("fixed");
+  const scratch traces;
+  run.end = emulate(
+      {"--machine", "mi210", "--trace", truth.string()},
+      {"env", "BERTH_FIX=" + fix, "BERTH_FIX_PROFILE=nominal", "BERTH_FIX_THREADS=4",
+       "BERTH_RECORD=" + traces.file("%p.trace"), "sh", "-c",
+       "LD_PRELOAD=" BERTH_PRELOAD ":$LD_PRELOAD exec " + program_path("hip_fixed_copies")});
+  for (const auto& file : traces.files()) {
+    add_counts(recorded_file::read(file), run);
+  }
+  return bytes_through_rings(read_trace(truth.string()));
+}
+
+TEST(Fix, HasTheDevicesReadAndWritePageLockedSlotsInsteadOfTheProgramsMemory) {
+  BERTH_REQUIRE_ROCM();
+  fixed_run plain;
+  EXPECT_EQ(ring_bytes_of("0", plain), 0U);
+  fixed_run fixed;
+  const auto bytes = ring_bytes_of("1", fixed);
+  EXPECT_GT(fixed.marked_bytes, 0U);
+  EXPECT_EQ(bytes, fixed.marked_bytes);
+  EXPECT_EQ(fixed.end.out, plain.end.out);
+}
+
+// Small copies, pinned ones, graphs, children: what is not meant is left alone.
 class OtherProgram : public testing::TestWithParam<other_program> {};
 
 TEST_P(OtherProgram, HasTheSameOutput) {
