@@ -75,7 +75,7 @@ public:
   // Sets a field that nobody has set, or confirms it. Where it has another value already, both are
   // kept as a contradiction and the field becomes unknown, for good.
   template <typename Value, typename Said>
-  void says(std::string field, std::optional<Value>& slot, const Said& value,
+  void says(const std::string& field, std::optional<Value>& slot, const Said& value,
             const std::string& printed) {
     const std::optional<Value> said(static_cast<Value>(value));
     if (may_set(field, printed, slot.has_value(), slot == said)) {
@@ -86,7 +86,7 @@ public:
   }
   // The same for enumerations with `unknown` (or, for text, empty) as nothing.
   template <typename Value>
-  void says(std::string field, Value& slot, const Value& value, const std::string& printed) {
+  void says(const std::string& field, Value& slot, const Value& value, const std::string& printed) {
     if (may_set(field, printed, slot != Value{}, slot == value)) {
       slot = value;
     } else if (is_contradicted(field)) {

@@ -127,8 +127,8 @@ tree tree_of(const answers& known) {
 
 class bundle_writer {
 public:
-  explicit bundle_writer(const fs::path& file)
-      : file_(file), to_(::archive_write_new()), entry_(::archive_entry_new()) {}
+  explicit bundle_writer(fs::path file)
+      : file_(std::move(file)), to_(::archive_write_new()), entry_(::archive_entry_new()) {}
 
   result<void> write(const tree& all) {
     ::archive_write_add_filter_zstd(to_.get());
@@ -205,7 +205,7 @@ bool stays_inside(std::string_view path) {
 
 class bundle_reader {
 public:
-  explicit bundle_reader(const fs::path& file) : file_(file), from_(::archive_read_new()) {}
+  explicit bundle_reader(fs::path file) : file_(std::move(file)), from_(::archive_read_new()) {}
 
   result<opened_bundle> read() {
     ::archive_read_support_filter_zstd(from_.get());
