@@ -171,6 +171,16 @@ INSTANTIATE_TEST_SUITE_P(
                     other_program{"fork_exec", true}),
     [](const auto& given) { return std::string(given.param.program); });
 
+TEST(Fix, EndsBeforeTheDeviceIsReset) {
+  BERTH_REQUIRE_ROCM();
+  auto run = run_fixed("hip_device_reset", "1");
+  EXPECT_EQ(run.end.status, 0) << run.end.out << run.end.err;
+  EXPECT_EQ(run.end.out, plain_output("hip_device_reset"));
+  EXPECT_GT(run.counts["copies"], 0U);
+  EXPECT_EQ(run.counts["passed.ended"], 8U);
+  EXPECT_EQ(run.counts["passed.failed"], 0U);
+}
+
 TEST(Fix, IsOffWhereTheEnvironmentSaysSo) {
   BERTH_REQUIRE_ROCM();
   const auto run = run_fixed("hip_pageable_copy", "0");

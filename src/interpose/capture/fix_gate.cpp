@@ -22,8 +22,9 @@ enum class gate : std::uint8_t { closed, opening, open, none };
 // NOLINTBEGIN(cppcoreguidelines-avoid-non-const-global-variables): nobody can hand it over
 std::atomic<fixing> mode{fixing::off};
 std::atomic<gate> door{gate::closed};
-std::atomic<fix::copy_function> engine{nullptr};  // written before the door is open
-std::atomic<pid_t> owner{0};                      // who has opened the door; 0: nobody yet
+std::atomic<fix::copy_function> engine{nullptr};     // written before the door is open
+std::atomic<fix::end_function> engine_end{nullptr};  // likewise
+std::atomic<pid_t> owner{0};                         // who has opened the door; 0: nobody yet
 std::atomic<std::uint64_t> fixed_copies{0};
 std::atomic<std::uint64_t> fixed_bytes{0};
 std::atomic<std::uint64_t> differing_copies{0};
@@ -72,6 +73,8 @@ void open_door() noexcept {
   void* const function =
       library == nullptr ? nullptr : real_dlsym()(library, fix::copy_function_name);
   engine.store(reinterpret_cast<fix::copy_function>(function));
+  engine_end.store(reinterpret_cast<fix::end_function>(
+      library == nullptr ? nullptr : real_dlsym()(library, fix::end_function_name)));
   door.store(function == nullptr ? gate::none : gate::open, std::memory_order_release);
 }
 
@@ -156,6 +159,14 @@ void start_fixing() noexcept {
 
 fixing fixing_now() noexcept {
   return mode.load(std::memory_order_relaxed);
+}
+
+void end_fixing() noexcept {
+  const kept_errno kept;
+  const auto end = door.load() == gate::open ? engine_end.load() : nullptr;
+  if (end != nullptr && is_own_process()) {
+    end();
+  }
 }
 
 fix_counts count_fixed() noexcept {

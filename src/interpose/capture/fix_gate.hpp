@@ -29,6 +29,9 @@ enum class fixing : std::uint8_t { off, on, checked };
 // When the library is loaded.
 void start_fixing() noexcept;
 [[nodiscard]] fixing fixing_now() noexcept;
+// No more copies are fixed: before a call that takes away what the engines are made of. Blocks for
+// copies under way.
+void end_fixing() noexcept;
 
 // For coverage.
 struct fix_counts {

@@ -106,6 +106,9 @@ template <call_id Call, class Result, class... Arguments>
       begin_device_times(row_of(Call).api);
     }
     return status;
+  } else if constexpr (row_of(Call).operation == "reset_device") {
+    end_fixing();
+    return real(arguments...);
   } else if constexpr (!is_recorded(Call)) {
     return real(arguments...);
   } else {

@@ -37,6 +37,7 @@ struct process_state {
   std::atomic<unsigned> users{0};
   std::atomic<unsigned> failures{0};  // in a row
   std::atomic<bool> has_ended{false};
+  std::atomic<bool> engines_have_ended{false};
 };
 
 process_state& the_process() {
@@ -76,8 +77,8 @@ private:
   std::atomic<unsigned>& count_;
 };
 
-// Runs before the runtimes' own ends, which were registered earlier.
-void end_at_exit() noexcept {
+// Also before the runtimes' own ends at the process' end: they were registered earlier.
+void end_engines() noexcept {
   auto& process = the_process();
   if (process.owner != ::getpid()) {
     return;
@@ -89,6 +90,9 @@ void end_at_exit() noexcept {
       return;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  if (process.engines_have_ended.exchange(true)) {
+    return;
   }
   for (auto& one : process.runtimes) {
     if (one.phase.load() == phase::open) {
@@ -103,7 +107,7 @@ void open_slot(slot& one, const request& what) {
     one.phase.store(phase::unusable);
     return;
   }
-  static const bool is_registered = std::atexit(end_at_exit) == 0;
+  static const bool is_registered = std::atexit(end_engines) == 0;
   static_cast<void>(is_registered);
   one.phase.store(phase::open);
 }
@@ -168,4 +172,8 @@ extern "C" __attribute__((visibility("default"))) void berth_fix_copy(
   } catch (...) {
     *how = {.why = pass::failed};
   }
+}
+
+extern "C" __attribute__((visibility("default"))) void berth_fix_end() noexcept {
+  berth::interpose::fix::end_engines();
 }

@@ -46,7 +46,7 @@ enum class pass : std::uint8_t {
   starved,  // all rings were taken for too long
   failed,   // the engine has failed; the runtime's own call decides
   forked,   // the child of a fork
-  ended,    // the process ends, or too much has failed
+  ended,    // the process ends, a device was reset, or too much has failed
   count
 };
 inline constexpr auto pass_count = static_cast<std::size_t>(pass::count);
@@ -81,5 +81,10 @@ struct outcome {
 // nothing that the call will not change. Never throws; errno may change.
 using copy_function = void (*)(const request* what, outcome* how);
 inline constexpr const char* copy_function_name = "berth_fix_copy";
+
+// Exported as berth_fix_end. Waits for copies under way, gives back what the engines hold, and has
+// all later copies passed: for a device that is reset, which takes with it what they are made of.
+using end_function = void (*)();
+inline constexpr const char* end_function_name = "berth_fix_end";
 
 }  // namespace berth::interpose::fix

@@ -99,9 +99,9 @@ void by_rows(const shape& of, hipStream_t stream) {
 
 void row_forms(hipStream_t stream) {
   constexpr std::size_t megabyte = 1UL << 20U;
-  by_rows({3000, 1000, 3000, 4096}, stream);
-  by_rows({4000, 1000, 4096, 4000}, stream);
-  by_rows({4096, 1000, 4096, 4096}, stream);  // no gaps at all
+  by_rows({12000, 250, 12000, 12288}, stream);
+  by_rows({12000, 250, 12288, 12000}, stream);
+  by_rows({12288, 250, 12288, 12288}, stream);  // no gaps at all
   by_rows({3 * megabyte, 1, 4 * megabyte, 4 * megabyte}, stream);
   by_rows({9 * megabyte, 2, 9 * megabyte + 64, 9 * megabyte + 256}, stream);
   std::printf("rows: right\n");
