@@ -71,7 +71,9 @@ struct pci_device {
   std::optional<std::uint32_t> vendor_id;
   std::optional<std::uint32_t> device_id;
   pcie_link capable;  // of this device alone: a slot or its other end may be able to do less
-  pcie_link trained;  // what its link towards the host runs at
+  // What its link towards the host runs at; of a port that faces down (downstream, root port) the
+  // link below it, which is that of the device before it on the way up.
+  pcie_link trained;
   setting_state acs_redirect = setting_state::unknown;  // sends peers' requests to the root port
 };
 
