@@ -32,9 +32,13 @@ std::vector<std::uint32_t> allowed_cpus_of(const machine::survey& seen,
   return cpus.empty() ? node.cpus : cpus;
 }
 
-std::string hidden_prefix(const machine::gpu& gpu) {
+// Runtimes count the GPUs of their vendor, from 0.
+std::string hidden_prefix(const machine::survey& seen, const machine::gpu& gpu) {
+  const auto ordinal = std::ranges::count_if(seen.machine.gpus, [&](const machine::gpu& other) {
+    return other.made_by == gpu.made_by && other.index < gpu.index;
+  });
   const bool is_amd = gpu.made_by == machine::vendor::amd;
-  return fmt::format("{}={} ", is_amd ? "ROCR_VISIBLE_DEVICES" : "CUDA_VISIBLE_DEVICES", gpu.index);
+  return fmt::format("{}={} ", is_amd ? "ROCR_VISIBLE_DEVICES" : "CUDA_VISIBLE_DEVICES", ordinal);
 }
 
 // "0xff00" of CPUs 8-15.
@@ -77,13 +81,13 @@ affinity affinity_of(const machine::survey& seen) {
                      .taskset = {}};
     if (one.numa_node) {
       one.numactl = fmt::format("{0}numactl --cpunodebind={1} --membind={1} PROGRAM",
-                                hidden_prefix(gpu), *one.numa_node);
+                                hidden_prefix(seen, gpu), *one.numa_node);
       const auto* const node = find_node(seen, *one.numa_node);
       one.cpus = node != nullptr ? allowed_cpus_of(seen, *node) : std::vector<std::uint32_t>();
     }
     if (!one.cpus.empty()) {
       one.taskset =
-          fmt::format("{}taskset -c {} PROGRAM", hidden_prefix(gpu), number_list(one.cpus));
+          fmt::format("{}taskset -c {} PROGRAM", hidden_prefix(seen, gpu), number_list(one.cpus));
     }
     all.gpus.push_back(std::move(one));
   }

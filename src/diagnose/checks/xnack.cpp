@@ -250,7 +250,7 @@ check_result blocked(const machine::survey& seen, const amd_gpus& gpus,
                         "so with all visible it stays off",
                         described(seen, blockers), described(seen, gpus.able)));
   result.fix = {fmt::format("Hide the others: ROCR_VISIBLE_DEVICES={} HSA_XNACK=1",
-                            number_list(indices_of(seen, gpus.able)))};
+                            fmt::join(indices_of(seen, gpus.able), ","))};
   return result;
 }
 
