@@ -177,7 +177,9 @@ private:
     columns.resize(std::min(count, most_rows));
     for (const auto& row : table.rows) {
       const auto self = std::ranges::find(row.cells, "X");
-      if (self == row.cells.end()) {
+      // A row of another length lost or won cells, so it does not tell.
+      const bool is_whole_row = table.columns.empty() || row.cells.size() == columns.size();
+      if (self == row.cells.end() || !is_whole_row) {
         continue;
       }
       const auto at = static_cast<std::size_t>(self - row.cells.begin());

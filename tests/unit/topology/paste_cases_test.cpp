@@ -1,1 +1,2 @@
-#include "topology/paste.hpp"
+// SPDX-License-Identifier: Apache-2.0
+#include "unit/topology/paste_support.hpp"
