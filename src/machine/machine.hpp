@@ -99,6 +99,7 @@ struct gpu {
   setting_state integrated = setting_state::unknown;            // shares the host's memory
   std::optional<std::uint64_t> hive;       // GPUs with the same id have xGMI or NVLink
   std::optional<std::uint32_t> numa_node;  // the closest
+  std::vector<std::uint32_t> near_cpus;    // the closest, where told; their node may be unknown
   // The GPU's own PCI device first, then each bridge up to the root port; empty where unknown.
   std::vector<pci_device> pci_path;
   std::string compute_partition;  // "SPX", "CPX"; empty where unknown or inapplicable
@@ -122,6 +123,7 @@ struct link {
   place from;
   place to;
   link_kind kind = link_kind::unknown;
+  std::string route;                    // "PIX", "SYS": as nvidia-smi calls it; empty where unknown
   std::optional<std::uint32_t> count;   // parallel physical links
   std::optional<std::uint32_t> weight;  // as the kernel driver tells
   std::optional<std::uint32_t> hops;
@@ -163,6 +165,8 @@ struct description {
   std::vector<numa_node> numa_nodes;
   std::vector<gpu> gpus;
   std::vector<link> links;
+  // Seen without knowing which GPU they lead to, if any; without an address where none was told.
+  std::vector<pci_device> pci_devices;
   settings set;
 };
 

@@ -3,28 +3,28 @@
 #include "machine/survey.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace berth::machine {
-namespace {
-
-template <typename Items>
-auto of_field(Items& items, std::string_view field) {
-  return std::ranges::find_if(items, [&](const auto& item) { return item.field == field; });
+const claim* survey::claim_of(std::string_view field) const noexcept {
+  const auto found = std::ranges::find(claims, field, &claim::field);
+  return found == claims.end() ? nullptr : &*found;
 }
 
-}  // namespace
-
-const claim* survey::claim_of(std::string_view field) const noexcept {
-  const auto found = of_field(claims, field);
-  return found == claims.end() ? nullptr : &*found;
+contradiction* surveyor::known_of(const std::string& field) {
+  auto& all = survey_->contradictions;
+  for (; looked_at_ < all.size(); ++looked_at_) {
+    known_.emplace(all[looked_at_].field, looked_at_);
+  }
+  const auto found = known_.find(field);
+  return found == known_.end() ? nullptr : &all[found->second];
 }
 
 bool surveyor::may_set(const std::string& field, const std::string& printed, bool is_set,
                        bool is_same) {
   claim said{.field = field, .value = printed, .source = source_};
-  if (const auto known = of_field(survey_->contradictions, field);
-      known != survey_->contradictions.end()) {
+  if (auto* const known = known_of(field)) {
     known->claims.push_back(std::move(said));
     return false;
   }
@@ -36,18 +36,17 @@ bool surveyor::may_set(const std::string& field, const std::string& printed, boo
     return false;
   }
   contradiction between{.field = field, .claims = {}};
-  const auto earlier = of_field(survey_->claims, field);
-  if (earlier != survey_->claims.end()) {
+  // Those that disagree mostly stand close to each other, so the last claims come first.
+  auto& claims = survey_->claims;
+  const auto earlier = std::find_if(claims.rbegin(), claims.rend(),
+                                    [&](const claim& one) { return one.field == field; });
+  if (earlier != claims.rend()) {
     between.claims.push_back(std::move(*earlier));
-    survey_->claims.erase(earlier);
+    claims.erase(std::next(earlier).base());
   }
   between.claims.push_back(std::move(said));
   survey_->contradictions.push_back(std::move(between));
   return false;
-}
-
-bool surveyor::is_contradicted(std::string_view field) const noexcept {
-  return of_field(survey_->contradictions, field) != survey_->contradictions.end();
 }
 
 void surveyor::problem(std::string what) {

@@ -10,10 +10,12 @@
 //   source   what was read, and where in it: "rocminfo, line 42", "/sys/class/kfd/..."
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -58,7 +60,8 @@ struct survey {
   std::vector<reading_problem> problems;
   std::vector<std::string> sources;  // each piece that was recognised: "rocminfo (paste.txt)"
   std::uint64_t lines = 0;           // of pasted text
-  std::vector<unread_line> unread;   // of those, what no reader understood
+  std::uint64_t unread_lines = 0;    // of those, what no reader understood
+  std::vector<unread_line> unread;   // the first of them
 
   // Who said so. Null where nobody did, or where sources disagree.
   [[nodiscard]] const machine::claim* claim_of(std::string_view field) const noexcept;
@@ -99,10 +102,16 @@ public:
 
 private:
   bool may_set(const std::string& field, const std::string& printed, bool is_set, bool is_same);
-  [[nodiscard]] bool is_contradicted(std::string_view field) const noexcept;
+  [[nodiscard]] bool is_contradicted(const std::string& field) {
+    return known_of(field) != nullptr;
+  }
+  [[nodiscard]] contradiction* known_of(const std::string& field);
 
   survey* survey_;
   std::string source_;
+  // Where the contradictions of the survey stand, as far as they were looked at.
+  std::unordered_map<std::string, std::size_t> known_;
+  std::size_t looked_at_ = 0;
 };
 
 }  // namespace berth::machine

@@ -16,6 +16,7 @@
 #include "berth/version.hpp"
 #include "cli.hpp"
 #include "cmd_analyze.hpp"
+#include "cmd_doctor.hpp"
 #include "cmd_emulate.hpp"
 #include "cmd_env.hpp"
 #include "cmd_export.hpp"
@@ -35,6 +36,7 @@ constexpr auto footer =
 // What the parser fills; flags and words become the verbs' own types when a verb runs.
 struct verbs {
   berth::cli::analyze_options analyze;
+  berth::cli::doctor_options doctor;
   berth::cli::emulate_options emulate;
   berth::cli::export_options exported;
   berth::cli::env_options env;
@@ -51,6 +53,9 @@ struct verbs {
   bool check = false;
   bool chrome = false;
   bool list = false;
+  bool list_unread = false;
+  bool affinity = false;
+  bool compare = false;
 
   [[nodiscard]] output_format chosen_format() const {
     return format == "json" ? output_format::json : output_format::text;
@@ -78,6 +83,59 @@ CLI::App* add_analyze(CLI::App& app, verbs& parsed) {
                            "\n\n") +
                footer);
   return verb;
+}
+
+// An empty name is a variable of a script that was not set.
+std::string not_empty(const std::string& name) {
+  return name.empty() ? "the name is empty" : "";
+}
+
+CLI::App* add_doctor(CLI::App& app, verbs& parsed) {
+  auto* const verb = app.add_subcommand(
+      "doctor", "Say what of a machine is a fault, a limit or normal; live or from pasted text");
+  verb->add_option("FILE", parsed.doctor.files,
+                   "What tools printed (rocminfo, rocm-smi, nvidia-smi topo -m, lspci -vv and "
+                   "others), - for standard input, or a bundle of --gather; none: this machine");
+  auto* const root =
+      verb->add_option("--root", parsed.doctor.root, "Read the files of a machine below DIR");
+  root->check(not_empty)->type_name("DIR");
+  auto* const affinity = verb->add_flag(
+      "--affinity", parsed.affinity,
+      "Print each GPU's CPUs and NUMA node, with lines for numactl, taskset and Slurm");
+  auto* const gather = verb->add_option("--gather", parsed.doctor.gather_into,
+                                        "Write all that is read of this machine to FILE (tar.zst)");
+  gather->check(not_empty)->type_name("FILE");
+  auto* const compare =
+      verb->add_flag("--compare", parsed.compare, "Name what differs between two files");
+  add_format(*verb, parsed);
+  verb->add_option("-o,--output", parsed.doctor.output, "Write to FILE instead of standard output")
+      ->type_name("FILE");
+  auto* const check =
+      verb->add_flag("--check", parsed.check, "Exit with status 1 if a fault was found");
+  verb->add_flag("--list-unread", parsed.list_unread, "List the lines that were not understood");
+  affinity->excludes(gather)->excludes(compare)->excludes(check);
+  gather->excludes(compare)->excludes(check);
+  compare->excludes(root)->excludes(check);
+  verb->footer(std::string("Example:\n  berth doctor\n"
+                           "  rocminfo | berth doctor -\n"
+                           "  berth doctor --format json --check | jq .verdict\n"
+                           "  berth doctor --gather machine.tar.zst\n\n") +
+               footer);
+  return verb;
+}
+
+// Flags become the verb's own types.
+void complete_doctor(verbs& parsed) {
+  using berth::cli::doctor_action;
+  auto& doctor = parsed.doctor;
+  doctor.action = !doctor.gather_into.empty() ? doctor_action::gather
+                  : parsed.compare            ? doctor_action::compare
+                  : parsed.affinity           ? doctor_action::show_affinity
+                                              : doctor_action::examine;
+  doctor.format = parsed.chosen_format();
+  doctor.check = parsed.check ? berth::cli::doctor_check::on : berth::cli::doctor_check::off;
+  doctor.unread = parsed.list_unread ? berth::report::unread_lines::listed
+                                     : berth::report::unread_lines::counted;
 }
 
 CLI::App* add_emulate(CLI::App& app, verbs& parsed) {
@@ -124,11 +182,6 @@ CLI::App* add_export(CLI::App& app, verbs& parsed) {
       std::string("Example:\n  berth export recording.berth --chrome -o recording.json\n\n") +
       footer);
   return verb;
-}
-
-// An empty name is a variable of a script that was not set.
-std::string not_empty(const std::string& name) {
-  return name.empty() ? "the name is empty" : "";
 }
 
 // What `run` and `env` share.
@@ -300,6 +353,7 @@ int run(int argc, char** argv) {
   app.footer(std::string("berth VERB --help tells more of a verb.\n\n") + footer);
   verbs parsed;
   const auto* const analyze = add_analyze(app, parsed);
+  const auto* const doctor = add_doctor(app, parsed);
   const auto* const emulate = add_emulate(app, parsed);
   const auto* const exported = add_export(app, parsed);
   const auto* const run = add_run(app, parsed);
@@ -323,6 +377,10 @@ int run(int argc, char** argv) {
     parsed.analyze.check =
         parsed.check ? berth::cli::analyze_check::on : berth::cli::analyze_check::off;
     return static_cast<int>(run_analyze(parsed.analyze, io));
+  }
+  if (doctor->parsed()) {
+    complete_doctor(parsed);
+    return static_cast<int>(run_doctor(parsed.doctor, std::cin, io));
   }
   if (emulate->parsed()) {
     parsed.emulate.action =

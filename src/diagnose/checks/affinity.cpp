@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnose/checks/affinity.hpp"
+
+#include <algorithm>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "diagnose/checks/values.hpp"
+
+namespace berth::diagnose {
+namespace {
+
+// A machine with one node has no other that a GPU could be near.
+std::optional<std::uint32_t> node_of(const machine::survey& seen, const machine::gpu& gpu) {
+  if (gpu.numa_node || seen.machine.numa_nodes.size() != 1) {
+    return gpu.numa_node;
+  }
+  return seen.machine.numa_nodes.front().id;
+}
+
+std::vector<std::uint32_t> allowed_cpus_of(const machine::survey& seen,
+                                           const machine::numa_node& node) {
+  const auto& allowed = seen.machine.set.allowed_cpus;
+  if (allowed.empty()) {
+    return node.cpus;
+  }
+  std::vector<std::uint32_t> cpus;
+  std::ranges::copy_if(node.cpus, std::back_inserter(cpus), [&](std::uint32_t cpu) {
+    return std::ranges::find(allowed, cpu) != allowed.end();
+  });
+  return cpus.empty() ? node.cpus : cpus;
+}
+
+// Runtimes count the GPUs of their vendor, from 0.
+std::string hidden_prefix(const machine::survey& seen, const machine::gpu& gpu) {
+  const auto ordinal = std::ranges::count_if(seen.machine.gpus, [&](const machine::gpu& other) {
+    return other.made_by == gpu.made_by && other.index < gpu.index;
+  });
+  const bool is_amd = gpu.made_by == machine::vendor::amd;
+  return fmt::format("{}={} ", is_amd ? "ROCR_VISIBLE_DEVICES" : "CUDA_VISIBLE_DEVICES", ordinal);
+}
+
+// "0xff00" of CPUs 8-15.
+std::string mask_of(const std::vector<std::uint32_t>& cpus) {
+  constexpr std::uint32_t bits_per_digit = 4;
+  const auto highest = *std::ranges::max_element(cpus);
+  std::string digits(highest / bits_per_digit + 1, '0');
+  for (const auto cpu : cpus) {
+    auto& digit = digits[digits.size() - 1 - cpu / bits_per_digit];
+    const auto value =
+        (digit <= '9' ? digit - '0' : digit - 'a' + 10) | (1 << (cpu % bits_per_digit));
+    digit = "0123456789abcdef"[value];
+  }
+  return "0x" + digits;
+}
+
+std::string slurm_line(const std::vector<gpu_affinity>& gpus) {
+  std::string masks;
+  for (const auto& one : gpus) {
+    if (one.cpus.empty()) {
+      return {};
+    }
+    masks += (masks.empty() ? "" : ",") + mask_of(one.cpus);
+  }
+  return masks.empty() ? std::string()
+                       : fmt::format("srun --ntasks-per-node={} --cpu-bind=mask_cpu:{} PROGRAM",
+                                     gpus.size(), masks);
+}
+
+}  // namespace
+
+affinity affinity_of(const machine::survey& seen) {
+  affinity all;
+  for (const auto& gpu : seen.machine.gpus) {
+    gpu_affinity one{.gpu = gpu.index,
+                     .pci_address = gpu.pci_address,
+                     .numa_node = node_of(seen, gpu),
+                     .cpus = {},
+                     .numactl = {},
+                     .taskset = {}};
+    if (one.numa_node) {
+      one.numactl = fmt::format("{0}numactl --cpunodebind={1} --membind={1} PROGRAM",
+                                hidden_prefix(seen, gpu), *one.numa_node);
+      const auto* const node = find_node(seen, *one.numa_node);
+      one.cpus = node != nullptr ? allowed_cpus_of(seen, *node) : std::vector<std::uint32_t>();
+    }
+    if (!one.cpus.empty()) {
+      one.taskset =
+          fmt::format("{}taskset -c {} PROGRAM", hidden_prefix(seen, gpu), number_list(one.cpus));
+    }
+    all.gpus.push_back(std::move(one));
+  }
+  all.slurm = slurm_line(all.gpus);
+  return all;
+}
+
+}  // namespace berth::diagnose

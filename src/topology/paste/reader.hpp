@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each family of tools' output has: a reader that takes the lines it understands, and then
+// says what they told. The table of all of them is in paste.cpp.
+#pragma once
+
+#include <memory>
+
+#include "topology/paste/lines.hpp"
+#include "topology/paste/writer.hpp"
+
+namespace berth::topology::paste {
+
+class reader {
+public:
+  reader() = default;
+  reader(const reader&) = delete;
+  reader& operator=(const reader&) = delete;
+  virtual ~reader() = default;
+
+  // Takes a line that cannot be another family's, though nothing came before it.
+  virtual bool begins(const line& one) = 0;
+  // Takes a line after one of this family's.
+  virtual bool takes(const line& one) = 0;
+  // A prompt or a rule: what comes next may be another piece.
+  virtual void breaks() {}
+  // Says all that was taken.
+  virtual void tells(writer& to) = 0;
+};
+
+[[nodiscard]] std::unique_ptr<reader> make_rocminfo_reader();
+[[nodiscard]] std::unique_ptr<reader> make_rocm_smi_reader();
+[[nodiscard]] std::unique_ptr<reader> make_nvidia_topo_reader();
+[[nodiscard]] std::unique_ptr<reader> make_lspci_reader();
+
+}  // namespace berth::topology::paste
