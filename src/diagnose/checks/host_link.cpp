@@ -309,7 +309,7 @@ std::optional<judged> judge_loose(const pci_device& device) {
                   text + ": lanes are lost, or the other end has no more",
                   {"Compare LnkCap of the other end of the link."}};
   }
-  if (is_port(device) && can.width == one_lane) {
+  if (can.width == one_lane && device.port != pci_port::endpoint) {
     return judged{
         verdict::limit,
         fmt::format("has a single lane ({}): a GPU behind it, on a riser for one, is held "
