@@ -36,6 +36,8 @@ constexpr std::array families = {
     family{"rocm-smi", paste::make_rocm_smi_reader},
     family{"nvidia-smi topo", paste::make_nvidia_topo_reader},
     family{"lspci", paste::make_lspci_reader},
+    family{"RCCL topology", paste::make_rccl_xml_reader},
+    family{"lstopo", paste::make_lstopo_reader},
     family{"settings", paste::make_settings_reader},
 };
 

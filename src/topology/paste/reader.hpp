@@ -32,6 +32,8 @@ public:
 [[nodiscard]] std::unique_ptr<reader> make_nvidia_topo_reader();
 [[nodiscard]] std::unique_ptr<reader> make_lspci_reader();
 [[nodiscard]] std::unique_ptr<reader> make_kfd_reader();
+[[nodiscard]] std::unique_ptr<reader> make_lstopo_reader();
+[[nodiscard]] std::unique_ptr<reader> make_rccl_xml_reader();
 [[nodiscard]] std::unique_ptr<reader> make_settings_reader();
 
 }  // namespace berth::topology::paste
