@@ -380,8 +380,8 @@ void check_host_link(const machine::survey& seen, std::vector<check_result>& res
   }
   if (!untold.empty()) {
     results.push_back({.verdict = verdict::unknown,
-                       .headline = fmt::format("{}: speed and width of the link to the host are "
-                                               "not in the input",
+                       .headline = fmt::format("{}: what the link to the host runs at, or what it "
+                                               "can do, is not in the input",
                                                gpu_names(untold)),
                        .confirm = "sudo lspci -vv",
                        .gpus = untold});

@@ -357,7 +357,10 @@ void check_peer_access(const machine::survey& seen, std::vector<check_result>& r
   }
   if (missing.empty()) {
     check_result result{
-        .headline = fmt::format("each of {} pairs of GPUs has a path to each other", pairs.size())};
+        .headline =
+            pairs.size() == 1
+                ? std::string("the two GPUs have a path to each other")
+                : fmt::format("each of {} pairs of GPUs has a path to each other", pairs.size())};
     cite_links(seen, result);
     results.push_back(std::move(result));
     return;
