@@ -67,6 +67,7 @@ doctor_json gpu_json(const machine::gpu& gpu) {
           {"integrated", name_or_null(gpu.integrated)},
           {"hive", or_null(gpu.hive)},
           {"numa_node", or_null(gpu.numa_node)},
+          {"near_cpus", gpu.near_cpus},
           {"compute_partition", or_null(gpu.compute_partition)},
           {"memory_partition", or_null(gpu.memory_partition)},
           {"virtual_function", name_or_null(gpu.virtual_function)},
@@ -91,13 +92,10 @@ doctor_json place_json(const machine::place& place) {
 }
 
 doctor_json machine_link_json(const machine::link& link) {
-  return {{"from", place_json(link.from)},
-          {"to", place_json(link.to)},
-          {"kind", name_or_null(link.kind)},
-          {"count", or_null(link.count)},
-          {"weight", or_null(link.weight)},
-          {"hops", or_null(link.hops)},
-          {"nominal_GBps", or_null(link.nominal_gb_per_s)},
+  return {{"from", place_json(link.from)},   {"to", place_json(link.to)},
+          {"kind", name_or_null(link.kind)}, {"route", or_null(link.route)},
+          {"count", or_null(link.count)},    {"weight", or_null(link.weight)},
+          {"hops", or_null(link.hops)},      {"nominal_GBps", or_null(link.nominal_gb_per_s)},
           {"pcie", link_json(link.pcie)}};
 }
 
@@ -140,6 +138,7 @@ doctor_json machine_json(const machine::description& machine) {
   return {{"gpus", array_of(machine.gpus, gpu_json)},
           {"numa_nodes", array_of(machine.numa_nodes, node_json)},
           {"links", array_of(machine.links, machine_link_json)},
+          {"pci_devices", array_of(machine.pci_devices, device_json)},
           {"settings", settings_json(machine.set)}};
 }
 
@@ -204,7 +203,7 @@ std::string to_json(const doctor_report& shown) {
                               return doctor_json{{"source", one.source}, {"what", one.what}};
                             })},
       {"lines", seen.lines},
-      {"lines_not_understood", seen.unread.size()}};
+      {"lines_not_understood", seen.unread_lines}};
   if (shown.unread == unread_lines::listed) {
     all["not_understood"] = array_of(seen.unread, [](const machine::unread_line& one) {
       return doctor_json{{"source", one.source}, {"text", one.text}};

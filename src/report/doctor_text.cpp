@@ -72,13 +72,37 @@ bool is_short(const check_result& one) {
          (one.verdict == verdict::unknown && one.evidence.empty());
 }
 
+// A paste tells of little, and that is no news: one paragraph for all.
+void put_untold(page& out, const doctor_report& shown) {
+  std::string ids;
+  for (const auto& one : shown.found.results) {
+    if (one.verdict == verdict::unknown && is_short(one)) {
+      ids += fmt::format("{}{}", ids.empty() ? "" : ", ", one.check);
+    }
+  }
+  if (ids.empty()) {
+    return;
+  }
+  out.line();
+  out.block("UNKNOWN",
+            fmt::format("What these need is not in the input: {}. --format json names the command "
+                        "that tells each; berth doctor on the machine itself reads all.",
+                        ids),
+            look_of(verdict::unknown).how);
+}
+
 void put_results(page& out, const doctor_report& shown) {
   for (const auto& one : shown.found.results) {
     if (!is_short(one)) {
       put_result(out, one);
     }
   }
+  const bool is_paste = shown.seen.kind == machine::survey_kind::pasted;
   for (const auto which : {verdict::normal, verdict::unknown}) {
+    if (which == verdict::unknown && is_paste) {
+      put_untold(out, shown);
+      continue;
+    }
     bool is_first = true;
     for (const auto& one : shown.found.results) {
       if (one.verdict != which || !is_short(one)) {
@@ -249,7 +273,7 @@ void put_sources(page& out, const doctor_report& shown) {
     return;
   }
   const bool hint = !seen.unread.empty() && shown.unread == unread_lines::counted;
-  out.block("Lines", fmt::format("{} of {} were not understood{}", seen.unread.size(), seen.lines,
+  out.block("Lines", fmt::format("{} of {} were not understood{}", seen.unread_lines, seen.lines,
                                  hint ? " (--list-unread lists them)" : ""));
   if (shown.unread == unread_lines::listed) {
     for (const auto& one : seen.unread) {

@@ -85,6 +85,9 @@ affinity affinity_of(const machine::survey& seen) {
       const auto* const node = find_node(seen, *one.numa_node);
       one.cpus = node != nullptr ? allowed_cpus_of(seen, *node) : std::vector<std::uint32_t>();
     }
+    if (one.cpus.empty()) {
+      one.cpus = gpu.near_cpus;
+    }
     if (!one.cpus.empty()) {
       one.taskset =
           fmt::format("{}taskset -c {} PROGRAM", hidden_prefix(seen, gpu), number_list(one.cpus));

@@ -7,6 +7,8 @@
 //   inner    the segment between a card's own switch and its GPU: always fast, and not the link to
 //            the host
 #include <algorithm>
+#include <array>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -195,20 +197,41 @@ judged judge(const machine::gpu& gpu, const segment& one) {
   return {verdict::normal, fmt::format("runs at {}, all it can do", with_rate(one.trained))};
 }
 
+// A card with a switch of its own of which only the GPU was shown: what its link says is not of the
+// host. Accelerators from MI200 on have none.
+bool hides_its_switch(const machine::survey& seen, const machine::gpu& gpu) {
+  return seen.kind == machine::survey_kind::pasted && gpu.made_by == machine::vendor::amd &&
+         gpu.pci_path.size() == 1 && !gpu.isa.starts_with("gfx90a") &&
+         !gpu.isa.starts_with("gfx94") && !gpu.isa.starts_with("gfx95");
+}
+
+judged judge_seen(const machine::survey& seen, const machine::gpu& gpu, const segment& one) {
+  auto what = judge(gpu, one);
+  if (!hides_its_switch(seen, gpu) || what.verdict == verdict::fault) {
+    return what;
+  }
+  return {verdict::unknown,
+          fmt::format("is not in the input: what the GPU shows, {}, may be the link to a switch on "
+                      "the card",
+                      with_rate(one.trained)),
+          {"Show the bridges above it too: sudo lspci -vv of the whole machine."}};
+}
+
 // The worst segment; of equally bad ones, the slowest.
 struct worst_segment {
   judged what;
   segment where;
 };
 
-std::optional<worst_segment> worst_of(const machine::gpu& gpu, std::size_t position) {
+std::optional<worst_segment> worst_of(const machine::survey& seen, std::size_t position) {
+  const auto& gpu = seen.machine.gpus[position];
   std::optional<worst_segment> worst;
   const auto rate_of = [](const segment& one) { return link_gb_per_s(one.trained).value_or(1e9); };
   for (auto& one : segments_of(gpu, position)) {
     if (!is_known(one)) {
       continue;
     }
-    auto what = judge(gpu, one);
+    auto what = judge_seen(seen, gpu, one);
     if (!worst || what.verdict > worst->what.verdict ||
         (what.verdict == worst->what.verdict && rate_of(one) < rate_of(worst->where))) {
       worst = worst_segment{std::move(what), std::move(one)};
@@ -265,6 +288,75 @@ void add_grouped(std::vector<check_result>& found, check_result one) {
   std::ranges::move(one.evidence, std::back_inserter(same->evidence));
 }
 
+bool is_port(const pci_device& device) {
+  return device.port == pci_port::root_port || device.port == pci_port::downstream;
+}
+
+// A link of which only one end is known, and not what is behind it. Nothing to say: nothing.
+std::optional<judged> judge_loose(const pci_device& device) {
+  constexpr std::uint32_t slow_generation = 2;
+  constexpr std::uint32_t one_lane = 1;
+  const auto& [trained, can] = std::pair(device.trained, device.capable);
+  const bool narrow = is_below(trained.width, can.width);
+  const bool slow = is_below(trained.generation, can.generation);
+  const auto text =
+      fmt::format("runs at {}, though it can do {}", with_rate(trained), with_rate(can));
+  if (narrow && slow) {
+    return judged{verdict::fault, text + ": both lanes and speed are lost", repairs()};
+  }
+  if (narrow) {
+    return judged{verdict::unknown,
+                  text + ": lanes are lost, or the other end has no more",
+                  {"Compare LnkCap of the other end of the link."}};
+  }
+  if (can.width == one_lane && device.port != pci_port::endpoint) {
+    return judged{
+        verdict::limit,
+        fmt::format("has a single lane ({}): a GPU behind it, on a riser for one, is held "
+                    "to that",
+                    with_rate(can)),
+        {"Use a slot with 16 lanes."}};
+  }
+  if (trained.generation && *trained.generation <= slow_generation && (slow || !can.generation)) {
+    return judged{verdict::unknown,
+                  fmt::format("runs at {}: an idle GPU slows its link to save power, which is no "
+                              "fault",
+                              with_rate(trained)),
+                  {"Look again while copies run: a link that stays slow then is a fault."}};
+  }
+  if (slow) {
+    return judged{verdict::limit,
+                  text + ": the other end is of an older generation, which is no fault",
+                  {"Nothing to repair where LnkCap of the other end is this speed."}};
+  }
+  return std::nullopt;
+}
+
+// Excerpts that show links and no GPU: about nothing else was the reader asked.
+void check_loose_devices(const machine::survey& seen, std::vector<check_result>& results) {
+  const auto& devices = seen.machine.pci_devices;
+  for (std::size_t index = 0; index < devices.size(); ++index) {
+    const auto& device = devices[index];
+    if (!seen.machine.gpus.empty() && !device.address.empty()) {
+      continue;
+    }
+    const auto what = judge_loose(device);
+    if (!what) {
+      continue;
+    }
+    const auto field = fmt::format("pci_devices[{}]", index);
+    results.push_back(
+        {.verdict = what->verdict,
+         .headline =
+             fmt::format("{} {} {}", is_port(device) ? "a PCIe port" : "a PCIe device",
+                         device.address.empty() ? "without address" : device.address, what->text),
+         .evidence = {evidence_of(seen, field + ".trained", link_text(device.trained)),
+                      evidence_of(seen, field + ".capable", link_text(device.capable))},
+         .confirm = "sudo lspci -vv | grep -E '^[0-9a-f]|LnkCap|LnkSta'",
+         .fix = what->fix});
+  }
+}
+
 }  // namespace
 
 void check_host_link(const machine::survey& seen, std::vector<check_result>& results) {
@@ -276,7 +368,7 @@ void check_host_link(const machine::survey& seen, std::vector<check_result>& res
     if (gpu.integrated == setting_state::on || gpu.virtual_function == setting_state::on) {
       continue;  // no link of its own
     }
-    if (auto worst = worst_of(gpu, position)) {
+    if (auto worst = worst_of(seen, position)) {
       add_grouped(found, result_of(seen, gpu, *std::move(worst)));
     } else {
       untold.push_back(gpu.index);
@@ -288,12 +380,13 @@ void check_host_link(const machine::survey& seen, std::vector<check_result>& res
   }
   if (!untold.empty()) {
     results.push_back({.verdict = verdict::unknown,
-                       .headline = fmt::format("{}: speed and width of the link to the host are "
-                                               "not in the input",
+                       .headline = fmt::format("{}: what the link to the host runs at, or what it "
+                                               "can do, is not in the input",
                                                gpu_names(untold)),
                        .confirm = "sudo lspci -vv",
                        .gpus = untold});
   }
+  check_loose_devices(seen, results);
 }
 
 }  // namespace berth::diagnose

@@ -40,9 +40,15 @@ void cite_nodes(const machine::survey& seen, check_result& result) {
   }
 }
 
+// A paste may show one node of several: there, all GPUs must be known to be on it.
 bool has_one_node(const machine::survey& seen) {
-  return seen.machine.numa_nodes.size() == 1 &&
-         (seen.kind != machine::survey_kind::pasted || gpus_by_node(seen).size() <= 1);
+  if (seen.machine.numa_nodes.size() != 1) {
+    return false;
+  }
+  const auto id = seen.machine.numa_nodes.front().id;
+  return seen.kind != machine::survey_kind::pasted || seen.machine.gpus.size() == 1 ||
+         std::ranges::all_of(seen.machine.gpus,
+                             [&](const machine::gpu& gpu) { return gpu.numa_node == id; });
 }
 
 // Nodes of GPUs, in the order of the GPUs' numbers.
@@ -183,6 +189,11 @@ void check_gpu_order(const machine::survey& seen, std::vector<check_result>& res
     result.verdict = has_one_node(seen) ? verdict::normal : verdict::unknown;
     result.headline = has_one_node(seen) ? "one NUMA node: the order of GPUs does not matter"
                                          : "the NUMA nodes of the GPUs are not in the input";
+  } else if (std::ranges::is_sorted(nodes) && nodes.size() < gpus.size()) {
+    result.verdict = verdict::unknown;
+    result.headline = fmt::format("the NUMA nodes of {} of {} GPUs are in the input: {}",
+                                  nodes.size(), gpus.size(), placement_text(seen));
+    result.evidence.clear();
   } else if (std::ranges::is_sorted(nodes)) {
     result.headline = fmt::format("GPUs count like NUMA nodes: {}", placement_text(seen));
     result.confirm.clear();

@@ -39,6 +39,12 @@ std::size_t past_escape(std::string_view text, std::size_t at) {
 
 // Without colours, control characters and the blanks of other alphabets.
 std::string plain(std::string_view text) {
+  const auto is_special = [](char c) {
+    return c == escape || is_control(c) || c == '\xC2' || c == '\xEF';
+  };
+  if (std::ranges::none_of(text, is_special)) {
+    return std::string(text);
+  }
   std::string kept;
   kept.reserve(text.size());
   for (std::size_t at = 0; at < text.size();) {
@@ -130,7 +136,8 @@ std::vector<line> lines_of(std::string_view text) {
   std::vector<line> lines;
   std::uint32_t number = 0;
   while (!text.empty()) {
-    const auto end = std::min(text.find_first_of("\r\n"), text.size());
+    const auto end = static_cast<std::size_t>(
+        std::ranges::find_if(text, [](char c) { return c == '\n' || c == '\r'; }) - text.begin());
     lines.push_back(line_from(text.substr(0, end), ++number));
     const auto is_pair = text.substr(end).starts_with("\r\n");
     text.remove_prefix(std::min(text.size(), end + (is_pair ? 2 : 1)));

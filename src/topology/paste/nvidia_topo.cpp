@@ -86,7 +86,8 @@ public:
       ends_table();
       return true;
     }
-    return take_headline(one) || take_row(one);
+    return is_device(text.substr(0, text.find_first_of(" \t"))) &&
+           (take_headline(one) || take_row(one));
   }
 
   bool takes(const line& one) override {

@@ -32,9 +32,13 @@ struct family {
 // address, so that what has one of the two finds its GPU.
 constexpr std::array families = {
     family{"rocminfo", paste::make_rocminfo_reader},
+    family{"KFD topology", paste::make_kfd_reader},
     family{"rocm-smi", paste::make_rocm_smi_reader},
     family{"nvidia-smi topo", paste::make_nvidia_topo_reader},
     family{"lspci", paste::make_lspci_reader},
+    family{"RCCL topology", paste::make_rccl_xml_reader},
+    family{"lstopo", paste::make_lstopo_reader},
+    family{"settings", paste::make_settings_reader},
 };
 
 // The readers of one text.

@@ -31,5 +31,9 @@ public:
 [[nodiscard]] std::unique_ptr<reader> make_rocm_smi_reader();
 [[nodiscard]] std::unique_ptr<reader> make_nvidia_topo_reader();
 [[nodiscard]] std::unique_ptr<reader> make_lspci_reader();
+[[nodiscard]] std::unique_ptr<reader> make_kfd_reader();
+[[nodiscard]] std::unique_ptr<reader> make_lstopo_reader();
+[[nodiscard]] std::unique_ptr<reader> make_rccl_xml_reader();
+[[nodiscard]] std::unique_ptr<reader> make_settings_reader();
 
 }  // namespace berth::topology::paste

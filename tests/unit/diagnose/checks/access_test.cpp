@@ -85,5 +85,16 @@ TEST(Contradictions, AreToldWithBothSides) {
   EXPECT_EQ(result.evidence[1].source, "lspci, line 9");
 }
 
+TEST(Contradictions, OfSeveralMachinesAreToldTogether) {
+  machine::survey seen;
+  for (const auto* field : {"a", "b", "c", "d"}) {
+    seen.contradictions.push_back({field, {{field, "0", "x"}, {field, "1", "y"}}});
+  }
+  const auto result = only("contradictory-input", seen);
+  EXPECT_THAT(result.headline, HasSubstr("4 fields"));
+  EXPECT_THAT(result.headline, HasSubstr("several machines"));
+  EXPECT_EQ(result.evidence.size(), 8U);
+}
+
 }  // namespace
 }  // namespace berth::test

@@ -166,6 +166,48 @@ TEST(HostLink, IsNotAskedOfIntegratedGpusAndVirtualFunctions) {
   EXPECT_TRUE(said_by(link_check, seen).empty());
 }
 
+TEST(HostLink, OfACardWithASwitchIsUnknownWhereOnlyTheGpuWasShown) {
+  auto seen = bare_paste(1, "gfx1201");
+  seen.machine.gpus[0].pci_path = {
+      pci("0000:2f:00.0", pci_port::endpoint, 0x1002, pcie(5, 16), pcie(5, 16))};
+  const auto result = only(link_check, seen);
+  EXPECT_EQ(result.verdict, verdict::unknown);
+  EXPECT_THAT(result.headline, HasSubstr("may be the link to a switch on the card"));
+}
+
+// Links in an excerpt that names no GPU.
+machine::survey excerpt(pci_port port, machine::pcie_link capable, machine::pcie_link trained) {
+  machine::survey seen;
+  seen.kind = machine::survey_kind::pasted;
+  seen.machine.pci_devices = {pci("", port, 0x1022, capable, trained)};
+  return seen;
+}
+
+TEST(HostLink, InAnExcerptIsAFaultWhereLanesAndSpeedAreLost) {
+  EXPECT_EQ(only(link_check, excerpt(pci_port::root_port, pcie(4, 8), pcie(2, 1))).verdict,
+            verdict::fault);
+}
+
+TEST(HostLink, InAnExcerptIsALimitOfAnOlderSlotAndOfASingleLane) {
+  EXPECT_EQ(only(link_check, excerpt(pci_port::endpoint, pcie(5, 16), pcie(4, 16))).verdict,
+            verdict::limit);
+  EXPECT_EQ(only(link_check, excerpt(pci_port::root_port, pcie(2, 1), pcie(1, 1))).verdict,
+            verdict::limit);
+}
+
+TEST(HostLink, InAnExcerptMayBeIdle) {
+  EXPECT_EQ(only(link_check, excerpt(pci_port::unknown, {}, pcie(1, 16))).verdict,
+            verdict::unknown);
+  EXPECT_TRUE(said_by(link_check, excerpt(pci_port::unknown, {}, pcie(4, 16))).empty());
+}
+
+TEST(HostLink, OfOtherDevicesOfAWholeListingIsNoMatter) {
+  auto seen = one_gpu();
+  seen.machine.pci_devices = {
+      pci("0000:40:01.1", pci_port::root_port, 0x1022, pcie(5, 16), pcie(1, 1))};
+  EXPECT_EQ(only(link_check, seen).verdict, verdict::normal);
+}
+
 TEST(HostLink, NamesItsSource) {
   auto seen = one_gpu();
   seen.claims.push_back({"gpus[0].pci_path[0].trained.width", "x16", "lspci, line 7"});

@@ -66,6 +66,19 @@ TEST(GpuOrder, IsALimitWhereItIsMixed) {
   EXPECT_THAT(result.headline, HasSubstr("not NUMA order"));
 }
 
+TEST(GpuOrder, IsUnknownWhereSomeNodesAreMissing) {
+  auto seen = instinct_node(4);
+  seen.machine.gpus[3].numa_node.reset();
+  EXPECT_EQ(only("gpu-numa-order", seen).verdict, verdict::unknown);
+}
+
+TEST(ProcessNuma, IsUnknownWhereAPasteShowsOneNodeOfPerhapsMore) {
+  auto seen = bare_paste(2);
+  seen.machine.numa_nodes = {node_of_two(0)};
+  seen.machine.gpus[0].numa_node = 0;
+  EXPECT_EQ(only("process-numa", seen).verdict, verdict::unknown);
+}
+
 TEST(GpuOrder, IsUnknownWithoutNodes) {
   EXPECT_EQ(only("gpu-numa-order", bare_paste()).verdict, verdict::unknown);
 }

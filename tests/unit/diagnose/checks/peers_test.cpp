@@ -103,6 +103,15 @@ TEST(PeerAccess, IsMissingAndTheSmallBarIsNamed) {
   EXPECT_THAT(result.headline, HasSubstr("large BAR"));
 }
 
+TEST(PeerAccess, IsUnknownWhereAnExcerptTellsOfSomePairs) {
+  auto seen = pcie_node(3);
+  seen.kind = machine::survey_kind::pasted;
+  seen.machine.links.pop_back();
+  const auto result = only("peer-access", seen);
+  EXPECT_EQ(result.verdict, verdict::unknown);
+  EXPECT_THAT(result.headline, HasSubstr("2 of 3 pairs"));
+}
+
 TEST(PeerAccess, IsUnknownWithoutLinks) {
   EXPECT_EQ(only("peer-access", bare_paste()).verdict, verdict::unknown);
   EXPECT_TRUE(said_by("peer-access", bare_paste(1)).empty());

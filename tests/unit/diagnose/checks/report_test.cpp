@@ -31,6 +31,7 @@ machine::survey broken() {
   seen.problems.push_back({"/sys/x", "permission denied"});
   seen.sources = {"lspci (paste.txt)"};
   seen.lines = 40;
+  seen.unread_lines = 1;
   seen.unread = {{"paste.txt, line 3", "what\x1b[31m is this"}};
   return seen;
 }
