@@ -90,6 +90,9 @@ public:
   // The same for enumerations with `unknown` (or, for text, empty) as nothing.
   template <typename Value>
   void says(std::string field, Value& slot, const Value& value, const std::string& printed) {
+    if (value == Value{}) {
+      return;  // who says nothing claims nothing
+    }
     if (may_set(field, printed, slot != Value{}, slot == value)) {
       slot = value;
     } else if (is_contradicted(field)) {

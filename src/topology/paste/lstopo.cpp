@@ -23,7 +23,8 @@ namespace {
 using machine::vendor;
 using namespace std::string_view_literals;
 
-constexpr std::size_t most_objects = 1 << 16;
+constexpr std::size_t most_objects = 1 << 14;
+constexpr std::size_t most_levels = 64;
 constexpr std::size_t no_parent = SIZE_MAX;
 
 constexpr std::array object_names = {
@@ -131,7 +132,7 @@ private:
       objects_[way_.back()].is_open = false;
       way_.pop_back();
     }
-    if (objects_.size() >= most_objects) {
+    if (objects_.size() >= most_objects || way_.size() >= most_levels) {
       return;
     }
     object made;

@@ -34,6 +34,7 @@ constexpr std::array families = {
     family{"rocminfo", paste::make_rocminfo_reader},
     family{"KFD topology", paste::make_kfd_reader},
     family{"rocm-smi", paste::make_rocm_smi_reader},
+    family{"amd-smi topology", paste::make_amd_smi_reader},
     family{"nvidia-smi topo", paste::make_nvidia_topo_reader},
     family{"lspci", paste::make_lspci_reader},
     family{"RCCL topology", paste::make_rccl_xml_reader},

@@ -34,6 +34,7 @@ public:
 [[nodiscard]] std::unique_ptr<reader> make_kfd_reader();
 [[nodiscard]] std::unique_ptr<reader> make_lstopo_reader();
 [[nodiscard]] std::unique_ptr<reader> make_rccl_xml_reader();
+[[nodiscard]] std::unique_ptr<reader> make_amd_smi_reader();
 [[nodiscard]] std::unique_ptr<reader> make_settings_reader();
 
 }  // namespace berth::topology::paste

@@ -142,6 +142,8 @@ std::vector<std::size_t> writer::gpus_at(std::span<const gpu_name> called) {
     } else if (const auto at = known ? known : new_gpu(one)) {
       name_gpu(*at, one);
       found.push_back(*at);
+    } else {
+      break;  // the caller's names and what is returned stay side by side
     }
   }
   return found;

@@ -41,7 +41,7 @@ public:
   // machine has, which is a problem said.
   [[nodiscard]] std::optional<std::size_t> gpu(const gpu_name& called);
   // Those that a tool lists by address alone: known ones; or, if as many of that maker have no
-  // address yet, those in their order; or new ones.
+  // address yet, those in their order; or new ones. Fewer than asked for where there are too many.
   [[nodiscard]] std::vector<std::size_t> gpus_at(std::span<const gpu_name> called);
   // Nothing for a number that no NUMA node has; -1 is none, and no problem.
   [[nodiscard]] std::optional<std::uint32_t> numa_id(std::string_view text);
