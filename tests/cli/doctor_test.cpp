@@ -128,6 +128,33 @@ TEST(Doctor, WritesToAFile) {
   EXPECT_EQ(json::parse(read_file(file))["schema"], "berth.doctor/1");
 }
 
+// A rocminfo of the test's own, found first.
+outcome try_with(const std::string& script) {
+  const scratch_folder scratch;
+  const auto program = scratch.file("rocminfo");
+  write_file(program, "#!/bin/sh\n" + script);
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  const auto path = std::filesystem::path(program).parent_path().string() + ":/usr/bin:/bin";
+  return run_berth({"doctor", "--try-xnack"}, output_to::file, {{"PATH", path}});
+}
+
+TEST(Doctor, TriesXnackWithRocminfo) {
+  const auto shown = try_with(
+      "echo 'HSA System Attributes'; [ \"$HSA_XNACK\" = 1 ] && echo 'XNACK enabled:   YES'\n"
+      "echo 'HSA Agents'; echo 'Agent 1'; echo '  Name:                    gfx90a'\n"
+      "echo '  Vendor Name:             AMD'; echo '  Node:                    1'\n"
+      "echo '  Device Type:             GPU'; echo '  ISA Info:'; echo '    ISA 1'\n"
+      "echo '      Name:                    amdgcn-amd-amdhsa--gfx90a:sramecc+:xnack+'\n");
+  EXPECT_EQ(shown.status, 0);
+  EXPECT_THAT(shown.out, HasSubstr("tried with HSA_XNACK=1: XNACK is on for GPU 0 (gfx90a)"));
+}
+
+TEST(Doctor, SaysWhereXnackCouldNotBeTried) {
+  const auto shown = try_with("exit 3\n");
+  EXPECT_EQ(shown.status, 0);
+  EXPECT_THAT(shown.out, HasSubstr("NOT READ  rocminfo, with HSA_XNACK=1: it failed"));
+}
+
 TEST(Doctor, SaysThatNonsenseDescribesNoMachine) {
   const scratch_folder scratch;
   const auto file = scratch.file("noise");
@@ -166,6 +193,7 @@ TEST(Doctor, RefusesWrongUsageWithAHint) {
       {"doctor", "--format", "xml"},
       {"doctor", "--root", ""},
       {"doctor", "-", "-"},
+      {"doctor", "--try-xnack", "a"},
   };
   for (const auto& words : wrong) {
     const auto shown = run_berth(words);

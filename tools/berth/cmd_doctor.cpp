@@ -2,6 +2,8 @@
 #include "cmd_doctor.hpp"
 
 #include <algorithm>
+#include <cerrno>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <istream>
@@ -15,6 +17,7 @@
 #include "topology/bundle.hpp"
 #include "topology/live.hpp"
 #include "topology/paste.hpp"
+#include "try_xnack.hpp"
 
 namespace berth::cli {
 namespace {
@@ -138,6 +141,18 @@ exit_status finish(const result<void>& written, const streams& io, exit_status o
   return otherwise;
 }
 
+// What cannot be tried is a problem of the reading, not of the machine.
+void try_xnack(report::doctor_report& shown) {
+  constexpr std::chrono::milliseconds patience{8'000};
+  auto said = rocminfo_with_xnack(patience);
+  if (!said) {
+    shown.seen.problems.push_back({"rocminfo, with HSA_XNACK=1", said.error().message()});
+    return;
+  }
+  const std::vector<topology::pasted_text> pieces{{"HSA_XNACK=1", std::move(*said)}};
+  diagnose::add_tried_xnack(topology::read_pasted(pieces), shown.found, shown.seen);
+}
+
 bool has_nothing(const machine::survey& seen) {
   return seen.kind != machine::survey_kind::live && seen.sources.empty();
 }
@@ -158,7 +173,10 @@ exit_status examine(const doctor_options& options, std::istream& in, const strea
     return finish(write_shown(diagnose::affinity_of(*seen), options, io), io,
                   nothing ? exit_status::unusable : exit_status::done);
   }
-  const auto shown = examined(std::move(*seen), options.unread);
+  auto shown = examined(std::move(*seen), options.unread);
+  if (options.try_xnack == xnack_trial::on) {
+    try_xnack(shown);
+  }
   const bool fault = shown.found.worst == diagnose::verdict::fault;
   return finish(write_shown(shown, options, io), io,
                 nothing                                      ? exit_status::unusable
@@ -193,6 +211,10 @@ exit_status compare_machines(const doctor_options& options, std::istream& in, co
 std::optional<error> contradiction_in(const doctor_options& options) {
   if (!options.root.empty() && !options.files.empty()) {
     return wrong("--root reads a folder, and files were named too", options.files.front(),
+                 "leave one of them out");
+  }
+  if (options.try_xnack == xnack_trial::on && !(options.root.empty() && options.files.empty())) {
+    return wrong("--try-xnack asks this machine, and another was named", {},
                  "leave one of them out");
   }
   std::error_code ignored;

@@ -20,6 +20,8 @@ enum class doctor_action : std::uint8_t {
   compare,  // two files
 };
 
+enum class xnack_trial : std::uint8_t { off, on };
+
 struct doctor_options {
   std::vector<std::string> files;  // texts, "-", or one bundle; none: this machine
   std::string root;                // a folder in the place of /; empty for this machine
@@ -28,6 +30,7 @@ struct doctor_options {
   output_format format = output_format::text;
   std::string output;  // a file; empty for standard output
   doctor_check check = doctor_check::off;
+  xnack_trial try_xnack = xnack_trial::off;  // of this machine
   report::unread_lines unread = report::unread_lines::counted;
 };
 

@@ -56,6 +56,7 @@ struct verbs {
   bool list_unread = false;
   bool affinity = false;
   bool compare = false;
+  bool try_xnack = false;
 
   [[nodiscard]] output_format chosen_format() const {
     return format == "json" ? output_format::json : output_format::text;
@@ -112,6 +113,10 @@ CLI::App* add_doctor(CLI::App& app, verbs& parsed) {
       ->type_name("FILE");
   auto* const check =
       verb->add_flag("--check", parsed.check, "Exit with status 1 if a fault was found");
+  auto* const trial =
+      verb->add_flag("--try-xnack", parsed.try_xnack,
+                     "Also start rocminfo with HSA_XNACK=1, and say whether XNACK is on then");
+  trial->excludes(affinity)->excludes(gather)->excludes(compare);
   verb->add_flag("--list-unread", parsed.list_unread, "List the lines that were not understood");
   affinity->excludes(gather)->excludes(compare)->excludes(check);
   gather->excludes(compare)->excludes(check);
@@ -134,6 +139,7 @@ void complete_doctor(verbs& parsed) {
                                               : doctor_action::examine;
   doctor.format = parsed.chosen_format();
   doctor.check = parsed.check ? berth::cli::doctor_check::on : berth::cli::doctor_check::off;
+  doctor.try_xnack = parsed.try_xnack ? berth::cli::xnack_trial::on : berth::cli::xnack_trial::off;
   doctor.unread = parsed.list_unread ? berth::report::unread_lines::listed
                                      : berth::report::unread_lines::counted;
 }

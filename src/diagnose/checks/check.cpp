@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "diagnose/checks/values.hpp"
+
 namespace berth::diagnose {
 namespace {
 
@@ -57,6 +59,12 @@ std::string headline_of(const checkup& all, const machine::survey& seen) {
   return text;
 }
 
+void sum_up(checkup& all, const machine::survey& seen) {
+  std::ranges::stable_sort(all.results, std::ranges::greater{}, &check_result::verdict);
+  all.worst = all.results.empty() ? verdict::normal : all.results.front().verdict;
+  all.headline = headline_of(all, seen);
+}
+
 }  // namespace
 
 std::string_view to_string(verdict value) noexcept {
@@ -82,10 +90,20 @@ checkup check_machine(const machine::survey& seen) {
       all.results[index].check = one.id;
     }
   }
-  std::ranges::stable_sort(all.results, std::ranges::greater{}, &check_result::verdict);
-  all.worst = all.results.empty() ? verdict::normal : all.results.front().verdict;
-  all.headline = headline_of(all, seen);
+  if (all.results.empty() && seen.kind == machine::survey_kind::pasted && seen.sources.empty()) {
+    all.worst = verdict::unknown;
+    all.headline = "Nothing in the input describes a machine";
+    return all;
+  }
+  sum_up(all, seen);
   return all;
+}
+
+void add_tried_xnack(const machine::survey& tried, checkup& into, const machine::survey& seen) {
+  auto result = tried_xnack(tried);
+  result.check = "xnack";
+  into.results.push_back(std::move(result));
+  sum_up(into, seen);
 }
 
 }  // namespace berth::diagnose

@@ -61,6 +61,9 @@ struct checkup {
 
 [[nodiscard]] checkup check_machine(const machine::survey& seen);
 
+// Adds what an attempt with HSA_XNACK=1 has shown: `tried` is what rocminfo said of itself then.
+void add_tried_xnack(const machine::survey& tried, checkup& into, const machine::survey& seen);
+
 // One each, beside this file.
 void check_contradictions(const machine::survey& seen, std::vector<check_result>& results);
 void check_device_access(const machine::survey& seen, std::vector<check_result>& results);

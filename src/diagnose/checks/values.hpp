@@ -50,4 +50,7 @@ struct gpu_pair {
 // GPUs whose peers are, or may be, reached through PCIe.
 [[nodiscard]] bool has_pcie_peers(const machine::survey& seen);
 
+// What rocminfo, started with HSA_XNACK=1, shows of the GPUs.
+[[nodiscard]] check_result tried_xnack(const machine::survey& tried);
+
 }  // namespace berth::diagnose

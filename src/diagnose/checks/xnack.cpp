@@ -325,6 +325,34 @@ void drop_plain_apus(const machine::survey& seen, amd_gpus& gpus) {
 
 }  // namespace
 
+check_result tried_xnack(const machine::survey& tried) {
+  const auto gpus = sorted_by_ability(tried);
+  std::vector<std::size_t> on;
+  std::vector<std::size_t> off;
+  for (const auto position : gpus.all) {
+    const auto& gpu = tried.machine.gpus[position];
+    const bool is_on =
+        gpu.xnack == setting_state::on ||
+        (gpu.xnack == setting_state::unknown && ability_of(gpu) != xnack_ability::none &&
+         tried.machine.set.xnack == setting_state::on);
+    (is_on ? on : off).push_back(position);
+  }
+  if (gpus.all.empty()) {
+    return {.verdict = verdict::unknown,
+            .headline = "tried with HSA_XNACK=1: rocminfo shows no GPU",
+            .confirm = "HSA_XNACK=1 rocminfo"};
+  }
+  if (off.empty()) {
+    return about(tried, on, verdict::normal,
+                 fmt::format("tried with HSA_XNACK=1: XNACK is on for {}", described(tried, on)));
+  }
+  auto result =
+      about(tried, off, verdict::limit,
+            fmt::format("tried with HSA_XNACK=1: XNACK stays off for {}", described(tried, off)));
+  result.fix = {"Use hipMemPrefetchAsync or explicit copies, which do not need XNACK."};
+  return result;
+}
+
 void check_xnack(const machine::survey& seen, std::vector<check_result>& results) {
   auto gpus = sorted_by_ability(seen);
   if (gpus.all.empty()) {

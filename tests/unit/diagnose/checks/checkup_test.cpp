@@ -29,6 +29,14 @@ TEST(Checkup, OfAMachineWithoutGpuFindsNoFault) {
   EXPECT_EQ(all.headline, "No fault found; no GPU was seen");
 }
 
+TEST(Checkup, OfNonsenseIsNoBillOfHealth) {
+  machine::survey seen;
+  seen.kind = machine::survey_kind::pasted;
+  const auto all = diagnose::check_machine(seen);
+  EXPECT_EQ(all.worst, verdict::unknown);
+  EXPECT_EQ(all.headline, "Nothing in the input describes a machine");
+}
+
 TEST(Checkup, OfAPasteThatTellsLittleFindsNoFault) {
   const auto all = diagnose::check_machine(bare_paste(8));
   EXPECT_EQ(all.worst, verdict::unknown);

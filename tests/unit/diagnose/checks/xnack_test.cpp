@@ -122,6 +122,23 @@ TEST(Xnack, IsTheDriversDefaultWhereTheEnvironmentWasSeen) {
   EXPECT_THAT(result.headline, HasSubstr("HSA_XNACK is not set"));
 }
 
+TEST(Xnack, TriedIsOnOrStaysOff) {
+  const auto seen = instinct_node(2);
+  auto tried = bare_paste(2);
+  tried.machine.set.xnack = setting_state::on;
+  tried.machine.gpus[0].xnack = tried.machine.gpus[1].xnack = setting_state::on;
+  auto all = diagnose::check_machine(seen);
+  diagnose::add_tried_xnack(tried, all, seen);
+  EXPECT_EQ(all.worst, verdict::normal);
+  EXPECT_THAT(all.results.back().headline, HasSubstr("tried with HSA_XNACK=1: XNACK is on"));
+  tried.machine.gpus[1].xnack = setting_state::off;
+  diagnose::add_tried_xnack(tried, all, seen);
+  EXPECT_EQ(all.worst, verdict::limit);
+  EXPECT_THAT(all.results.front().headline, HasSubstr("stays off for GPU 1"));
+  diagnose::add_tried_xnack(bare_paste(0), all, seen);
+  EXPECT_EQ(all.worst, verdict::limit);
+}
+
 TEST(Xnack, IsNoQuestionWithoutAGpuOfAmd) {
   machine::survey seen;
   EXPECT_TRUE(said_by(xnack_check, seen).empty());
