@@ -100,14 +100,19 @@ std::uint64_t number_of(const nlohmann::json& hexadecimal) {
 // none of the program's own is (HIP page-locks that in place).
 std::uint64_t bytes_through_rings(const std::vector<nlohmann::json>& truth) {
   constexpr std::uint64_t mebibyte = 1U << 20U;
+  constexpr std::uint64_t smallest_ring = 4 * mebibyte;
   std::map<std::uint64_t, std::uint64_t> rings;  // end by begin
   std::uint64_t bytes = 0;
   for (const auto& record : truth) {
-    if (record["record"] == "alloc" && record["kind"] == "user") {
+    if (record["record"] == "free") {
+      rings.erase(number_of(record["address"]));
+    } else if (record["record"] == "alloc" && record["kind"] == "user") {
       const auto begin = number_of(record["address"]);
       const auto size = record["bytes"].get<std::uint64_t>();
-      rings.erase(begin);
-      if (size % mebibyte == 0) {
+      // Addresses are used again: what the runtime had there before is gone.
+      std::erase_if(
+          rings, [&](const auto& one) { return one.first < begin + size && begin < one.second; });
+      if (size % mebibyte == 0 && size >= smallest_ring) {
         rings[begin] = begin + size;
       }
     } else if (record["record"] == "copy") {
