@@ -252,7 +252,8 @@ std::string place_of(const machine::gpu& gpu, const segment& one) {
                                                             : "link of the switch to the host";
 }
 
-check_result result_of(const machine::survey& seen, const machine::gpu& gpu, worst_segment worst) {
+check_result result_of(const machine::survey& seen, const machine::gpu& gpu,
+                       const worst_segment& worst) {
   const auto& [what, where] = worst;
   check_result result{.verdict = what.verdict, .fix = what.fix, .gpus = {gpu.index}};
   result.headline = fmt::format("{} {}", place_of(gpu, where), what.text);
