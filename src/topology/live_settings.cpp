@@ -288,7 +288,9 @@ void read_settings(reading& in) {
   read_whole_functions(in);
   read_environment(in);
   read_acs(in);
-  in.seen.sources.emplace_back("/proc, /sys: settings of kernel, driver and process");
+  if (!in.seen.claims.empty()) {
+    in.seen.sources.emplace_back("/proc, /sys: settings of kernel, driver and process");
+  }
 }
 
 // "/dev/dri/renderD128 yes": by whom it was asked, and only where it was.

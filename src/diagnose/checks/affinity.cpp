@@ -13,7 +13,9 @@ namespace {
 
 // A machine with one node has no other that a GPU could be near.
 std::optional<std::uint32_t> node_of(const machine::survey& seen, const machine::gpu& gpu) {
-  if (gpu.numa_node || seen.machine.numa_nodes.size() != 1) {
+  // A paste may show one node of many.
+  if (gpu.numa_node || seen.machine.numa_nodes.size() != 1 ||
+      seen.kind == machine::survey_kind::pasted) {
     return gpu.numa_node;
   }
   return seen.machine.numa_nodes.front().id;

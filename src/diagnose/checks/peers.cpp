@@ -386,7 +386,17 @@ void check_hives(const machine::survey& seen, std::vector<check_result>& results
   check_result result;
   cite_links(seen, result);
   const auto name = fast_name(seen);
-  if (sets.size() == 1) {
+  const auto untold = std::ranges::count_if(pairs, [](const gpu_pair& pair) {
+    return pair.joined && pair.joined->kind == link_kind::unknown;
+  });
+  if (sets.size() > 1 && untold > 0) {
+    result.verdict = verdict::unknown;
+    result.evidence.clear();
+    result.headline = fmt::format(
+        "of {} of {} pairs of GPUs it is not known whether xGMI, NVLink or PCIe joins them", untold,
+        pairs.size());
+    result.confirm = "rocm-smi --showtopotype, or nvidia-smi topo -m";
+  } else if (sets.size() == 1) {
     result.headline = fmt::format("{} joins all {} GPUs", name, seen.machine.gpus.size());
   } else if (sets.size() == seen.machine.gpus.size()) {
     result.headline = fmt::format(

@@ -35,6 +35,14 @@ TEST(Affinity, TakesTheOnlyNodeWhereTheGpuNamesNone) {
   EXPECT_EQ(diagnose::affinity_of(seen).gpus[0].numa_node, 0U);
 }
 
+TEST(Affinity, DoesNotTakeTheOneNodeOfAPasteForAll) {
+  auto seen = instinct_node(2);
+  seen.kind = machine::survey_kind::pasted;
+  seen.machine.numa_nodes.resize(1);
+  seen.machine.gpus[1].numa_node.reset();
+  EXPECT_FALSE(diagnose::affinity_of(seen).gpus[1].numa_node.has_value());
+}
+
 TEST(Affinity, InventsNothing) {
   const auto all = diagnose::affinity_of(bare_paste());
   EXPECT_FALSE(all.gpus[0].numa_node.has_value());

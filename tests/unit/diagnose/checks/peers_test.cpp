@@ -140,6 +140,16 @@ TEST(Hives, AreALimitWhereThereAreTwo) {
   EXPECT_THAT(result.headline, HasSubstr("2 groups of GPUs: GPUs 0-1 | GPUs 2-3"));
 }
 
+TEST(Hives, AreUnknownWhereTheKindOfALinkIs) {
+  auto seen = two_hives();
+  seen.machine.links[0].kind = link_kind::unknown;
+  EXPECT_EQ(only("hives", seen).verdict, verdict::unknown);
+  for (auto& link : seen.machine.links) {
+    link.kind = link_kind::unknown;
+  }
+  EXPECT_EQ(only("hives", seen).verdict, verdict::unknown);
+}
+
 TEST(Hives, AreNoFaultWhereThereIsNoBridge) {
   const auto result = only("hives", pcie_node());
   EXPECT_EQ(result.verdict, verdict::normal);
