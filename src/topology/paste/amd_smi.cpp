@@ -135,14 +135,14 @@ private:
     if (text.ends_with(':')) {
       text.remove_suffix(1);
     }
-    for (const auto& one : smi_titles) {
-      if (is_nearly(text, one.name)) {
-        table_ = one.table;
-        columns_.clear();
-        return true;
-      }
+    const auto found = std::find_if(smi_titles.begin(), smi_titles.end(),
+                                    [&](const auto& one) { return is_nearly(text, one.name); });
+    if (found == smi_titles.end()) {
+      return false;
     }
-    return false;
+    table_ = found->table;
+    columns_.clear();
+    return true;
   }
 
   bool take_columns(std::string_view text) {

@@ -146,7 +146,8 @@ public:
     const bool is_other_file = text.starts_with("### ") || text.starts_with("==> ");
     if (is_other_file) {
       is_open_ = false;
-      return text.find("properties") != text.npos || text.find("_id") != text.npos;
+      return text.find("properties") != std::string_view::npos ||
+             text.find("_id") != std::string_view::npos;
     }
     return take_value(text, one.number);
   }

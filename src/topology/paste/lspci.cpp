@@ -305,7 +305,7 @@ private:
   bool take_head(const line& one) {
     const std::string_view text = one.text;
     const auto space = text.find(' ');
-    if (space == std::string_view::npos || space > 16 || space < 6) {
+    if (space > 16 || space < 6) {
       return false;
     }
     const auto address = pci_address_in(text.substr(0, space));

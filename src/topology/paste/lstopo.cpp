@@ -85,8 +85,8 @@ public:
   bool takes(const line& one) override {
     const std::string_view text = one.text;
     if (!is_object(text) ||
-        (text.find('#') == std::string_view::npos && text.find('(') == text.npos &&
-         text.find('"') == text.npos && text != "HostBridge" && text != "PCIBridge" &&
+        (text.find('#') == std::string_view::npos && text.find('(') == std::string_view::npos &&
+         text.find('"') == std::string_view::npos && text != "HostBridge" && text != "PCIBridge" &&
          !text.starts_with("Group"))) {
       return false;
     }

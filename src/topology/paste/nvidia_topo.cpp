@@ -283,7 +283,7 @@ private:
     }
     const auto& first = row.tail.front();
     const bool is_list = first.find_first_of("-,") != std::string::npos;
-    if (row.tail.size() != expected && !(is_list && row.tail.size() <= 3)) {
+    if (row.tail.size() != expected && (!is_list || row.tail.size() > 3)) {
       to.problem(
           fmt::format("{} cells behind the square of {}, and which is which is not told; "
                       "left out",

@@ -5,6 +5,7 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <ranges>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -245,8 +246,8 @@ private:
     }
     auto& known = to.machine().gpus[gpu].pci_path;
     if (known.empty()) {
-      for (auto pci = way.rbegin(); pci != way.rend(); ++pci) {
-        known.emplace_back().address = pci_address_in(value_of(*pci, "busid"));
+      for (const auto& pci : std::ranges::reverse_view(way)) {
+        known.emplace_back().address = pci_address_in(value_of(pci, "busid"));
       }
     }
   }

@@ -216,12 +216,11 @@ bool is_agent_head(std::string_view text) {
 
 // Numbers of a dimension, of a pool, of an instruction set.
 bool is_part_head(std::string_view text) {
-  for (const auto prefix : {"Pool "sv, "ISA "sv, "x "sv, "y "sv, "z "sv}) {
-    if (text.starts_with(prefix) && leading_number(text::trim(text.substr(prefix.size())))) {
-      return true;
-    }
-  }
-  return false;
+  constexpr std::array prefixes{"Pool "sv, "ISA "sv, "x "sv, "y "sv, "z "sv};
+  return std::any_of(prefixes.begin(), prefixes.end(), [&](std::string_view prefix) {
+    return text.starts_with(prefix) &&
+           leading_number(text::trim(text.substr(prefix.size()))).has_value();
+  });
 }
 
 class rocminfo_reader final : public reader {
@@ -381,7 +380,7 @@ private:
     } else if (is_nearly(said.text, "NO")) {
       to.of_settings("xnack", &machine::settings::xnack, setting_state::off, "off");
     } else {
-      to.problem(fmt::format("\"XNACK enabled\" is neither YES nor NO: \"{}\"",
+      to.problem(fmt::format(R"("XNACK enabled" is neither YES nor NO: "{}")",
                              text::shorten(said.text, 40)));
     }
   }

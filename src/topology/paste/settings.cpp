@@ -101,8 +101,10 @@ private:
     if (text.starts_with("NUMA node(s):")) {
       return true;
     }
-    const bool is_lscpu = text.starts_with("NUMA node") && text.find("CPU(s):") != text.npos;
-    const bool is_numactl = text.starts_with("node ") && text.find(" cpus:") != text.npos;
+    const bool is_lscpu =
+        text.starts_with("NUMA node") && text.find("CPU(s):") != std::string_view::npos;
+    const bool is_numactl =
+        text.starts_with("node ") && text.find(" cpus:") != std::string_view::npos;
     if (!is_lscpu && !is_numactl) {
       return false;
     }
@@ -121,8 +123,8 @@ private:
   static bool take_numactl(const line& one) {
     const std::string_view text = one.text;
     return text.starts_with("available: ") ||
-           (text.starts_with("node ") &&
-            (text.find(" size:") != text.npos || text.find(" free:") != text.npos));
+           (text.starts_with("node ") && (text.find(" size:") != std::string_view::npos ||
+                                          text.find(" free:") != std::string_view::npos));
   }
 
   bool take_command_line(const line& one) {
