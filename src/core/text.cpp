@@ -9,6 +9,8 @@
 namespace berth::text {
 namespace {
 
+constexpr std::string_view blanks = " \t\r\n";
+
 constexpr char lower(char c) noexcept {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
@@ -20,12 +22,39 @@ constexpr bool is_continuation(char c) noexcept {
 }  // namespace
 
 std::string_view trim(std::string_view text) noexcept {
-  constexpr std::string_view blanks = " \t\r\n";
   const auto first = text.find_first_not_of(blanks);
   if (first == std::string_view::npos) {
     return {};
   }
   return text.substr(first, text.find_last_not_of(blanks) - first + 1);
+}
+
+std::vector<std::string_view> words(std::string_view text) {
+  std::vector<std::string_view> found;
+  for (auto at = text.find_first_not_of(blanks); at != std::string_view::npos;) {
+    const auto end = std::min(text.find_first_of(blanks, at), text.size());
+    found.push_back(text.substr(at, end - at));
+    at = text.find_first_not_of(blanks, end);
+  }
+  return found;
+}
+
+std::vector<std::string> number_ranges(std::span<const std::uint32_t> numbers) {
+  std::vector<std::string> ranges;
+  for (std::size_t begin = 0; begin < numbers.size();) {
+    auto end = begin + 1;
+    while (end < numbers.size() && numbers[end] == numbers[end - 1] + 1) {
+      ++end;
+    }
+    ranges.push_back(end - begin == 1 ? fmt::format("{}", numbers[begin])
+                                      : fmt::format("{}-{}", numbers[begin], numbers[end - 1]));
+    begin = end;
+  }
+  return ranges;
+}
+
+std::string number_list(std::span<const std::uint32_t> numbers) {
+  return fmt::format("{}", fmt::join(number_ranges(numbers), ","));
 }
 
 std::string to_lower(std::string_view text) {

@@ -3,13 +3,37 @@
 // file formats, never prose.
 #pragma once
 
+#include <charconv>
+#include <concepts>
+#include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
+#include <vector>
 
 namespace berth::text {
 
 // Without blanks (space, tab, CR, LF) at both ends.
 [[nodiscard]] std::string_view trim(std::string_view text) noexcept;
+
+// What stands between blanks.
+[[nodiscard]] std::vector<std::string_view> words(std::string_view text);
+
+// The whole text as a number, without prefix; nothing for any other text.
+template <std::integral Number>
+[[nodiscard]] std::optional<Number> whole_number(std::string_view text, int base = 10) noexcept {
+  Number number{};
+  const auto* const end = text.data() + text.size();
+  const auto [rest, failure] = std::from_chars(text.data(), end, number, base);
+  return failure == std::errc{} && rest == end ? std::optional(number) : std::nullopt;
+}
+
+// Numbers as they come, those in a row as one: "0-3", "8".
+[[nodiscard]] std::vector<std::string> number_ranges(std::span<const std::uint32_t> numbers);
+// The same as one text: "0-3,8".
+[[nodiscard]] std::string number_list(std::span<const std::uint32_t> numbers);
 
 [[nodiscard]] std::string to_lower(std::string_view text);
 

@@ -104,25 +104,6 @@ result<void> check_place(const fs::path& file) {
 
 }  // namespace
 
-result<temporary_folder> temporary_folder::create() {
-  auto place = program::environment("TMPDIR");
-  auto pattern = fmt::format("{}/berth-run-XXXXXX", place.empty() ? "/tmp" : place);
-  if (::mkdtemp(pattern.data()) == nullptr) {
-    return error(errc::file_unwritable, last_reason(), pattern,
-                 "the folder of temporary files (TMPDIR) must be writable");
-  }
-  std::error_code ignored;
-  return temporary_folder(fs::absolute(pattern, ignored));
-}
-
-void temporary_folder::remove() noexcept {
-  if (!path_.empty()) {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-    path_.clear();
-  }
-}
-
 bool matches_pattern(std::string_view name, std::string_view pattern) {
   if (fits(name, pattern)) {
     return true;

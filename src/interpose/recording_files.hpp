@@ -16,28 +16,6 @@
 
 namespace berth::interpose {
 
-// A folder of temporary files that goes with the object.
-class temporary_folder {
-public:
-  // @errors file_unwritable
-  [[nodiscard]] static result<temporary_folder> create();
-  temporary_folder(temporary_folder&& other) noexcept : path_(std::move(other.path_)) {
-    other.path_.clear();
-  }
-  temporary_folder& operator=(temporary_folder&&) = delete;
-  temporary_folder(const temporary_folder&) = delete;
-  temporary_folder& operator=(const temporary_folder&) = delete;
-  ~temporary_folder() { remove(); }
-
-  [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
-  void remove() noexcept;
-
-private:
-  explicit temporary_folder(std::filesystem::path path) : path_(std::move(path)) {}
-
-  std::filesystem::path path_;
-};
-
 // Could the recorder have named a file so?
 [[nodiscard]] bool matches_pattern(std::string_view name, std::string_view pattern);
 

@@ -79,7 +79,7 @@ void renumber_hives(tree& of) {
   for (const auto& path : tables) {
     std::string renumbered;
     for (const auto line : lines_of(of.files[path])) {
-      const auto words = words_of(line);
+      const auto words = text::words(line);
       if (words.size() == 2 && words[0] == "hive_id" && words[1] != "0") {
         const auto found = numbers.try_emplace(std::string(words[1]), numbers.size() + 1).first;
         renumbered += fmt::format("hive_id {}\n", found->second);
@@ -217,12 +217,11 @@ public:
     if (::archive_read_open_filename(from_.get(), file_.c_str(), block) != ARCHIVE_OK) {
       return no_bundle(message_of(from_.get()));
     }
-    auto pattern = (fs::temp_directory_path() / "berth-bundle-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr) {
-      return error(errc::file_unwritable, "no folder can be made for the bundle's files", pattern,
-                   "the folder of temporary files (TMPDIR) must be writable");
+    auto folder = temporary_folder::create("bundle");
+    if (!folder) {
+      return folder.error();
     }
-    opened_bundle opened(pattern);
+    opened_bundle opened(std::move(*folder));
     root_ = opened.root();
     if (auto done = read_entries(); !done) {
       return done.error();
@@ -344,13 +343,6 @@ private:
 };
 
 }  // namespace
-
-opened_bundle::~opened_bundle() {
-  if (!root_.empty()) {
-    std::error_code ignored;
-    fs::remove_all(root_, ignored);
-  }
-}
 
 result<void> gather(const live_options& options, const std::filesystem::path& into) {
   const auto all = tree_of(observe(options));

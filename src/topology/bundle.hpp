@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "berth/result.hpp"
+#include "core/temporary_folder.hpp"
 #include "topology/live.hpp"
 
 namespace berth::topology {
@@ -26,20 +27,13 @@ namespace berth::topology {
 // The files of a bundle in a private folder, which goes with the object.
 class opened_bundle {
 public:
-  explicit opened_bundle(std::filesystem::path root) : root_(std::move(root)) {}
-  opened_bundle(opened_bundle&& other) noexcept : root_(std::move(other.root_)) {
-    other.root_.clear();
-  }
-  opened_bundle& operator=(opened_bundle&&) = delete;
-  opened_bundle(const opened_bundle&) = delete;
-  opened_bundle& operator=(const opened_bundle&) = delete;
-  ~opened_bundle();
+  explicit opened_bundle(temporary_folder files) : files_(std::move(files)) {}
 
   // For live_options::root.
-  [[nodiscard]] const std::filesystem::path& root() const noexcept { return root_; }
+  [[nodiscard]] const std::filesystem::path& root() const noexcept { return files_.path(); }
 
 private:
-  std::filesystem::path root_;
+  temporary_folder files_;
 };
 
 // @errors file_unreadable; input_unknown_format for what is no bundle; input_malformed for paths

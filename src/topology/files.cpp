@@ -216,14 +216,4 @@ std::vector<std::string_view> lines_of(std::string_view text) {
   return lines;
 }
 
-std::vector<std::string_view> words_of(std::string_view text) {
-  std::vector<std::string_view> words;
-  for_each_part(text, " \t\r\n", [&](std::string_view word) {
-    if (!word.empty()) {
-      words.push_back(word);
-    }
-  });
-  return words;
-}
-
 }  // namespace berth::topology

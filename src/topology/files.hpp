@@ -88,7 +88,5 @@ constexpr std::string_view notes = "/berth/notes";              // what was cut,
 
 // The lines of a text, without their ends; empty ones too.
 [[nodiscard]] std::vector<std::string_view> lines_of(std::string_view text);
-// The words of a text, between blanks.
-[[nodiscard]] std::vector<std::string_view> words_of(std::string_view text);
 
 }  // namespace berth::topology

@@ -68,7 +68,7 @@ std::string lines_where(std::string_view text, const Keep& keep) {
 
 std::string known_options(std::string_view text) {
   std::string kept;
-  for (const auto word : words_of(text)) {
+  for (const auto word : text::words(text)) {
     if (starts_with_any(word, kernel_options)) {
       kept.append(kept.empty() ? "" : " ").append(word);
     }
@@ -78,7 +78,7 @@ std::string known_options(std::string_view text) {
 
 // "Linux version 6.1.0-18-amd64", without who built it where.
 std::string first_words(std::string_view text, std::size_t count) {
-  const auto words = words_of(text);
+  const auto words = text::words(text);
   std::string kept;
   for (std::size_t index = 0; index < std::min(count, words.size()); ++index) {
     kept.append(kept.empty() ? "" : " ").append(words[index]);

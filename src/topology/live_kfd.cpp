@@ -6,52 +6,25 @@
 
 #include <fmt/format.h>
 
+#include "machine/hardware_facts.hpp"
 #include "topology/live_reader.hpp"
 
 namespace berth::topology {
 namespace {
 
 using machine::link_kind;
+namespace kfd = machine::kfd;
 using machine::place;
 using machine::place_kind;
 using machine::setting_state;
 
 constexpr std::string_view kfd_nodes = "/sys/class/kfd/kfd/topology/nodes";
 
-// Bits of "capability" (HSA_CAPABILITY).
-constexpr std::uint64_t svm_bit = 1ULL << 27U;
-constexpr std::uint64_t coherent_host_bit = 1ULL << 28U;
-// Kinds of memory (HSA_HEAPTYPE) and of links (HSA_IOLINKTYPE).
-constexpr std::uint64_t heap_system = 0;
-constexpr std::uint64_t heap_visible = 1;
-constexpr std::uint64_t heap_private = 2;
-constexpr std::uint64_t link_hypertransport = 1;
-constexpr std::uint64_t link_pcie = 2;
-constexpr std::uint64_t link_qpi = 5;
-constexpr std::uint64_t link_xgmi = 11;
 constexpr std::uint64_t xgmi_weight_per_hop = 15;
-// Older kernels give this for each link of every chip from MI200 on, whatever its rate is.
-constexpr std::uint64_t fixed_mb_per_s = 50'000;
 constexpr std::uint64_t most_vendor = 0xffff;
 
 setting_state state_of(bool on) {
   return on ? setting_state::on : setting_state::off;
-}
-
-link_kind kind_of(std::uint64_t type, const place& a, const place& b) {
-  switch (type) {
-    case link_pcie:
-      return link_kind::pcie;
-    case link_xgmi:
-      return link_kind::xgmi;
-    case link_hypertransport:
-    case link_qpi:
-      return a.kind == place_kind::numa_node && b.kind == place_kind::numa_node
-                 ? link_kind::socket
-                 : link_kind::unknown;
-    default:
-      return link_kind::unknown;
-  }
 }
 
 class kfd_reader {
@@ -103,7 +76,7 @@ private:
       if (are_new) {
         auto& node = known.emplace_back();
         node.id = static_cast<std::uint32_t>(index);
-        const auto bytes = memory_of(hosts_[index], {heap_system});
+        const auto bytes = memory_of(hosts_[index], {kfd::heap_system});
         if (bytes.total != 0) {
           in_->say.says(fmt::format("numa_nodes[{}].memory", index), node.memory, bytes.total,
                         fmt::format("{} bytes", bytes.total));
@@ -136,7 +109,7 @@ private:
         continue;
       }
       found.total += size;
-      found.visible = found.visible || heap == heap_visible;
+      found.visible = found.visible || heap == kfd::heap_visible;
     }
     return found;
   }
@@ -181,7 +154,7 @@ private:
       return;
     }
     say.says(gpu_field(gpu.index, "isa"), gpu.isa, isa, isa);
-    if (const auto can = xnack_of(isa); can != machine::xnack_ability::unknown) {
+    if (const auto can = machine::xnack_ability_of(isa); can != machine::xnack_ability::unknown) {
       say.says(gpu_field(gpu.index, "xnack_can"), gpu.xnack_can, can, std::string(to_string(can)));
     }
   }
@@ -209,10 +182,10 @@ private:
     }
     if (values.contains("capability")) {
       const auto bits = value_of(values, "capability");
-      const auto coherent = state_of((bits & coherent_host_bit) != 0);
+      const auto coherent = state_of((bits & kfd::coherent_host_bit) != 0);
       say.says(gpu_field(gpu.index, "coherent_host_access"), gpu.coherent_host_access, coherent,
                std::string(to_string(coherent)));
-      read_hmm((bits & svm_bit) != 0);
+      read_hmm((bits & kfd::svm_bit) != 0);
     }
   }
 
@@ -245,7 +218,7 @@ private:
   }
 
   void read_memory(machine::gpu& gpu, std::uint32_t node) {
-    const auto found = memory_of(node, {heap_visible, heap_private});
+    const auto found = memory_of(node, {kfd::heap_visible, kfd::heap_private});
     if (found.total == 0) {
       return;
     }
@@ -275,7 +248,7 @@ private:
       }
       return;
     }
-    const auto kind = kind_of(value_of(values, "type"), from->second, to->second);
+    const auto kind = kfd::link_kind_of(value_of(values, "type"), from->second, to->second);
     const auto index = link_between(from->second, to->second, kind);
     auto& link = in_->seen.machine.links[index];
     const auto field = fmt::format("links[{}].", index);
@@ -296,21 +269,17 @@ private:
       const auto hops = weight / xgmi_weight_per_hop;
       in_->say.says(field + "hops", link.hops, hops, fmt::format("{}", hops));
     }
-    // min is one link's, max that of all links to the peer, and both are 0 where nobody knows.
-    const auto least = value_of(values, "min_bandwidth");
-    const auto most = value_of(values, "max_bandwidth");
-    if (least == 0 || most < least || most % least != 0 || most > 10'000'000) {
+    const auto found =
+        kfd::xgmi_links_of(value_of(values, "min_bandwidth"), value_of(values, "max_bandwidth"),
+                           in_->seen.machine.gpus[link.from.id].isa);
+    if (!found) {
       return;
     }
-    const auto count = most / least;
-    in_->say.says(field + "count", link.count, count, fmt::format("{}", count));
-    const auto& isa = in_->seen.machine.gpus[link.from.id].isa;
-    if (least == fixed_mb_per_s && isa != "gfx90a") {
-      return;
+    in_->say.says(field + "count", link.count, found->count, fmt::format("{}", found->count));
+    if (found->gb_per_s) {
+      in_->say.says(field + "nominal_gb_per_s", link.nominal_gb_per_s, *found->gb_per_s,
+                    fmt::format("{} GB/s", *found->gb_per_s));
     }
-    const auto rate = static_cast<double>(most) / 1000.0;
-    in_->say.says(field + "nominal_gb_per_s", link.nominal_gb_per_s, rate,
-                  fmt::format("{} GB/s", rate));
   }
 
   [[nodiscard]] bool hosts_placed() const {

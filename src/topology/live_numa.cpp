@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "core/text.hpp"
 #include "topology/live_reader.hpp"
 
 namespace berth::topology {
@@ -24,7 +25,7 @@ void read_cpus(reading& in, const std::string& folder, machine::numa_node& node)
     return;
   }
   if (const auto cpus = parse_list(*text)) {
-    in.say.says(node_field(node.id, "cpus"), node.cpus, *cpus, print_list(*cpus));
+    in.say.says(node_field(node.id, "cpus"), node.cpus, *cpus, text::number_list(*cpus));
   } else {
     in.say.problem(fmt::format("\"{}\" is no list of CPUs; left out", *text));
   }
@@ -37,7 +38,7 @@ void read_memory(reading& in, const std::string& folder, machine::numa_node& nod
     return;
   }
   for (const auto line : lines_of(*text)) {
-    const auto words = words_of(line);
+    const auto words = text::words(line);
     if (words.size() < 4 || words[2] != "MemTotal:") {
       continue;
     }
@@ -58,7 +59,7 @@ void read_distances(reading& in, const std::string& folder, machine::numa_node& 
   if (!text) {
     return;
   }
-  const auto words = words_of(*text);
+  const auto words = text::words(*text);
   if (words.size() != nodes.size()) {
     in.say.problem(fmt::format("{} distances for {} nodes; left out", words.size(), nodes.size()));
     return;

@@ -7,7 +7,9 @@
 
 #include <fmt/format.h>
 
+#include "core/text.hpp"
 #include "machine/catalogue.hpp"
+#include "machine/hardware_facts.hpp"
 #include "topology/live_reader.hpp"
 
 namespace berth::topology {
@@ -23,15 +25,6 @@ constexpr std::uint32_t nvidia_id = 0x10de;
 // Cards of several names have these: which it is, the id does not tell.
 constexpr std::array<std::uint32_t, 4> shared_ids = {0x66a1, 0x66af, 0x73bf, 0x744c};
 
-struct speed_generation {
-  std::string_view speed;  // GT/s
-  std::uint32_t generation;
-};
-constexpr std::array speeds = {
-    speed_generation{"2.5", 1},  speed_generation{"5", 2},   speed_generation{"5.0", 2},
-    speed_generation{"8", 3},    speed_generation{"8.0", 3}, speed_generation{"16", 4},
-    speed_generation{"16.0", 4}, speed_generation{"32", 5},  speed_generation{"32.0", 5},
-    speed_generation{"64", 6},   speed_generation{"64.0", 6}};
 constexpr std::array<std::uint32_t, 7> widths = {1, 2, 4, 8, 12, 16, 32};
 
 std::uint32_t unsigned_at(std::string_view bytes, std::size_t at, std::size_t size) {
@@ -302,13 +295,11 @@ private:
   void read_link(const std::string& field, machine::pcie_link& link, const std::string& prefix,
                  link_fault fault) {
     if (const auto speed = in_->text(prefix + "speed"); speed && !speed->starts_with("Unknown")) {
-      const auto words = words_of(*speed);
-      const auto* const known = std::ranges::find_if(speeds, [&](const speed_generation& one) {
-        return !words.empty() && one.speed == words[0];
-      });
-      if (known != speeds.end()) {
-        in_->say.says(field + ".generation", link.generation, known->generation,
-                      fmt::format("gen {}", known->generation));
+      const auto words = text::words(*speed);
+      const auto known = words.empty() ? std::nullopt : machine::pcie_generation_of(words[0]);
+      if (known) {
+        in_->say.says(field + ".generation", link.generation, *known,
+                      fmt::format("gen {}", *known));
       } else if (fault == link_fault::told) {
         in_->say.problem(fmt::format("\"{}\" is no speed that PCIe has; left out", *speed));
       }
@@ -391,7 +382,7 @@ private:
     std::uint64_t largest = 0;
     const auto lines = lines_of(*text);
     for (std::size_t index = 0; index < std::min(regions, lines.size()); ++index) {
-      const auto words = words_of(lines[index]);
+      const auto words = text::words(lines[index]);
       if (words.size() != 3) {
         continue;
       }

@@ -2,8 +2,6 @@
 #include "topology/live_reader.hpp"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,48 +11,16 @@
 namespace berth::topology {
 namespace {
 
-using machine::xnack_ability;
-
-struct isa_ability {
-  std::string_view isa;
-  xnack_ability can;
-};
-
-// The kernel driver switches retries for each process from GC 9.4.2 on; older GFX9 have one switch
-// for all, and GFX10.3 and later have none.
-constexpr std::array isa_abilities = {
-    isa_ability{"gfx90a", xnack_ability::per_process},
-    isa_ability{"gfx940", xnack_ability::per_process},
-    isa_ability{"gfx941", xnack_ability::per_process},
-    isa_ability{"gfx942", xnack_ability::per_process},
-    isa_ability{"gfx950", xnack_ability::per_process},
-    isa_ability{"gfx900", xnack_ability::boot_parameter},
-    isa_ability{"gfx902", xnack_ability::boot_parameter},
-    isa_ability{"gfx904", xnack_ability::boot_parameter},
-    isa_ability{"gfx906", xnack_ability::boot_parameter},
-    isa_ability{"gfx908", xnack_ability::boot_parameter},
-    isa_ability{"gfx909", xnack_ability::boot_parameter},
-    isa_ability{"gfx90c", xnack_ability::boot_parameter},
-};
-
-template <typename Number>
-std::optional<Number> whole_number(std::string_view text, int base) noexcept {
-  Number number = 0;
-  const auto* const end = text.data() + text.size();
-  const auto [at, failed] = std::from_chars(text.data(), end, number, base);
-  return failed == std::errc{} && at == end && !text.empty() ? std::optional(number) : std::nullopt;
-}
-
 bool is_hex(std::string_view text) noexcept {
-  return whole_number<std::uint64_t>(text, 16).has_value();
+  return text::whole_number<std::uint64_t>(text, 16).has_value();
 }
 
 }  // namespace
 
 std::optional<std::uint64_t> parse_number(std::string_view text) noexcept {
   text = text::trim(text);
-  return text.starts_with("0x") ? whole_number<std::uint64_t>(text.substr(2), 16)
-                                : whole_number<std::uint64_t>(text, 10);
+  return text.starts_with("0x") ? text::whole_number<std::uint64_t>(text.substr(2), 16)
+                                : text::whole_number<std::uint64_t>(text, 10);
 }
 
 std::optional<std::vector<std::uint32_t>> parse_list(std::string_view text) {
@@ -65,9 +31,9 @@ std::optional<std::vector<std::uint32_t>> parse_list(std::string_view text) {
     const auto end = std::min(text.find(','), text.size());
     const auto item = text.substr(0, end);
     const auto dash = std::min(item.find('-'), item.size());
-    const auto first = whole_number<std::uint32_t>(item.substr(0, dash), 10);
+    const auto first = text::whole_number<std::uint32_t>(item.substr(0, dash), 10);
     const auto last =
-        dash == item.size() ? first : whole_number<std::uint32_t>(item.substr(dash + 1), 10);
+        dash == item.size() ? first : text::whole_number<std::uint32_t>(item.substr(dash + 1), 10);
     if (!first || !last || *last < *first || *last - *first >= most || numbers.size() >= most) {
       return std::nullopt;
     }
@@ -77,21 +43,6 @@ std::optional<std::vector<std::uint32_t>> parse_list(std::string_view text) {
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   return numbers;
-}
-
-std::string print_list(const std::vector<std::uint32_t>& numbers) {
-  std::string text;
-  for (std::size_t first = 0; first < numbers.size();) {
-    auto last = first;
-    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) {
-      ++last;
-    }
-    text += text.empty() ? "" : ",";
-    text += first == last ? fmt::format("{}", numbers[first])
-                          : fmt::format("{}-{}", numbers[first], numbers[last]);
-    first = last + 1;
-  }
-  return text;
 }
 
 std::string pci_address_of(std::uint64_t domain, std::uint64_t location) {
@@ -121,17 +72,6 @@ std::string isa_of(std::uint64_t version) {
     return {};
   }
   return fmt::format("gfx{}{:x}{:x}", version / 10000, version / 100 % 100, version % 100);
-}
-
-xnack_ability xnack_of(std::string_view isa) noexcept {
-  for (const auto& one : isa_abilities) {
-    if (one.isa == isa) {
-      return one.can;
-    }
-  }
-  const auto is_graphics =
-      isa.starts_with("gfx103") || isa.starts_with("gfx11") || isa.starts_with("gfx12");
-  return is_graphics ? xnack_ability::none : xnack_ability::unknown;
 }
 
 std::optional<std::string> reading::bytes(const std::string& path) {
@@ -186,7 +126,7 @@ std::vector<std::uint32_t> reading::numbered(const std::string& folder, std::str
   for (const auto& name : names(folder)) {
     if (name.starts_with(prefix)) {
       if (const auto number =
-              whole_number<std::uint32_t>(std::string_view(name).substr(prefix.size()), 10)) {
+              text::whole_number<std::uint32_t>(std::string_view(name).substr(prefix.size()), 10)) {
         found.push_back(*number);
       }
     }
@@ -211,7 +151,7 @@ std::optional<properties> reading::table(const std::string& path) {
   }
   properties values;
   for (const auto line : lines_of(*said)) {
-    const auto words = words_of(line);
+    const auto words = text::words(line);
     if (words.size() == 2) {
       if (const auto value = parse_number(words[1])) {
         values.emplace(words[0], *value);

@@ -43,7 +43,6 @@ struct reading {
 [[nodiscard]] std::optional<std::uint64_t> parse_number(std::string_view text) noexcept;
 // "0-3,8" as numbers; nothing where it is no such list, or names more than 16384.
 [[nodiscard]] std::optional<std::vector<std::uint32_t>> parse_list(std::string_view text);
-[[nodiscard]] std::string print_list(const std::vector<std::uint32_t>& numbers);
 // "0000:03:00.0" from its numbers; and whether a text is one.
 [[nodiscard]] std::string pci_address_of(std::uint64_t domain, std::uint64_t location);
 [[nodiscard]] bool is_pci_address(std::string_view text) noexcept;
@@ -52,7 +51,6 @@ struct reading {
 
 // "gfx90a" from 90010; empty for 0.
 [[nodiscard]] std::string isa_of(std::uint64_t version);
-[[nodiscard]] machine::xnack_ability xnack_of(std::string_view isa) noexcept;
 
 // In this order: each builds on what those before have found.
 void read_numa(reading& in);

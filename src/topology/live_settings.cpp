@@ -30,7 +30,7 @@ void says_state(reading& in, const std::string& field, setting_state& slot, bool
 void read_versions(reading& in) {
   auto& set = in.seen.machine.set;
   if (const auto text = in.text("/proc/version")) {
-    const auto words = words_of(*text);
+    const auto words = text::words(*text);
     if (words.size() >= 3) {
       says_text(in, "settings.kernel_version", set.kernel_version, std::string(words[2]));
     }
@@ -92,7 +92,7 @@ void read_kernel(reading& in) {
   auto& set = in.seen.machine.set;
   if (const auto text = in.text("/proc/cmdline")) {
     std::vector<std::string> options;
-    for (const auto word : words_of(*text)) {
+    for (const auto word : text::words(*text)) {
       options.emplace_back(word);
     }
     if (!options.empty()) {
@@ -129,7 +129,7 @@ void read_limits(reading& in) {
   const auto text = in.text("/proc/self/limits");
   if (text) {
     for (const auto line : lines_of(*text)) {
-      const auto words = words_of(line);
+      const auto words = text::words(line);
       if (words.size() < 5 || !line.starts_with("Max locked memory")) {
         continue;
       }
@@ -143,13 +143,13 @@ void read_limits(reading& in) {
   }
   if (const auto status = in.text("/proc/self/status")) {
     for (const auto line : lines_of(*status)) {
-      const auto words = words_of(line);
+      const auto words = text::words(line);
       if (words.size() != 2 || words[0] != "Cpus_allowed_list:") {
         continue;
       }
       const auto cpus = parse_list(words[1]);
       if (cpus && !cpus->empty()) {
-        in.say.says("settings.allowed_cpus", set.allowed_cpus, *cpus, print_list(*cpus));
+        in.say.says("settings.allowed_cpus", set.allowed_cpus, *cpus, text::number_list(*cpus));
       }
     }
   }
@@ -160,7 +160,7 @@ void read_process(reading& in) {
   auto& set = in.seen.machine.set;
   const auto text = in.text(std::string(added::process)).value_or("");
   for (const auto line : lines_of(text)) {
-    const auto words = words_of(line);
+    const auto words = text::words(line);
     if (words.size() < 2) {
       continue;
     }
@@ -203,7 +203,7 @@ void read_virtual_machine(reading& in) {
   const auto text = in.text("/proc/cpuinfo").value_or("");
   for (const auto line : lines_of(text)) {
     if (line.starts_with("flags")) {
-      const auto words = words_of(line);
+      const auto words = text::words(line);
       says_state(in, "settings.virtual_machine", slot,
                  std::ranges::find(words, "hypervisor") != words.end());
     }
@@ -301,7 +301,7 @@ void read_access(reading& in) {
   }
   properties may;
   for (const auto line : lines_of(*text)) {
-    const auto words = words_of(line);
+    const auto words = text::words(line);
     if (words.size() == 2) {
       may.emplace(words[0], words[1] == "yes" ? 1 : 0);
     }

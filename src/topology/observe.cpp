@@ -1,23 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "topology/observe.hpp"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <csignal>
 #include <cstring>
 #include <functional>
 #include <string>
 
 #include <fmt/format.h>
 
-#include "core/descriptor.hpp"
 #include "core/text.hpp"
+#include "core/watched_child.hpp"
 #include "topology/identity.hpp"
 #include "topology/live_reader.hpp"
 #include "topology/nvml.hpp"
@@ -33,13 +29,6 @@ constexpr char tag_asks = '?';
 constexpr char tag_answers = '=';
 constexpr char tag_done = '.';
 
-enum class ending : std::uint8_t { done, silent, late };
-
-struct watched {
-  ending how = ending::done;
-  std::string sent;
-};
-
 milliseconds until(steady::time_point end) {
   return std::max(milliseconds(0), std::chrono::duration_cast<milliseconds>(end - steady::now()));
 }
@@ -52,58 +41,6 @@ void send_all(int to, std::string_view bytes) {
     }
     bytes.remove_prefix(sent > 0 ? static_cast<std::size_t>(sent) : 0);
   }
-}
-
-// A process that hangs in the kernel does not even die: it is not waited for.
-void end_child(pid_t child) {
-  ::kill(child, SIGKILL);
-  for (int turn = 0; turn < 20; ++turn) {
-    if (::waitpid(child, nullptr, WNOHANG) != 0) {
-      return;
-    }
-    ::usleep(1000);
-  }
-}
-
-// Runs `work` in a child and collects what it sends, until it ends, is silent for too long, or the
-// time is over.
-watched watch(const std::function<void(int)>& work, steady::time_point end, milliseconds patience) {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
-    return {};
-  }
-  const descriptor from(ends[0]);
-  descriptor to(ends[1]);
-  const auto child = ::fork();
-  if (child == 0) {
-    ::signal(SIGPIPE, SIG_DFL);
-    work(to.get());
-    ::_exit(0);
-  }
-  to.close();
-  watched seen;
-  std::array<char, 65536> part{};
-  while (child > 0) {
-    const auto wait = std::min(patience, until(end));
-    pollfd ready{.fd = from.get(), .events = POLLIN, .revents = 0};
-    const int count = ::poll(&ready, 1, static_cast<int>(wait.count()));
-    if (count < 0 && errno == EINTR) {
-      continue;
-    }
-    if (count <= 0) {
-      seen.how = until(end).count() == 0 ? ending::late : ending::silent;
-      break;
-    }
-    const auto got = ::read(from.get(), part.data(), part.size());
-    if (got <= 0) {
-      break;
-    }
-    seen.sent.append(part.data(), static_cast<std::size_t>(got));
-  }
-  if (child > 0) {
-    end_child(child);
-  }
-  return seen;
 }
 
 void append_text(std::string& to, std::string_view text) {
@@ -193,7 +130,7 @@ void note(answers& known, std::string_view what) {
 void ask_files(answers& known, steady::time_point end, milliseconds patience) {
   constexpr int most_children = 8;
   for (int turn = 0; turn < most_children; ++turn) {
-    const auto seen = watch(
+    const auto seen = watch_child(
         [&](int to) {
           machine_files files(file_source(""), known,
                               [&](const question& asked, const answer* said) {
@@ -202,13 +139,13 @@ void ask_files(answers& known, steady::time_point end, milliseconds patience) {
           static_cast<void>(survey_of(files, machine::survey_kind::live));
           send_all(to, std::string(1, tag_done));
         },
-        end, patience);
+        {.end = end, .patience = patience});
     frames sent(seen.sent);
     const auto pending = sent.take(known);
     if (sent.is_done()) {
       return;
     }
-    if (seen.how == ending::late) {
+    if (seen.how == child_ending::late) {
       note(known, "the time for reading was over before all was read");
     }
     if (!pending) {
@@ -217,7 +154,7 @@ void ask_files(answers& known, steady::time_point end, milliseconds patience) {
     }
     known[*pending] = {answer_kind::failed,
                        fmt::format("no answer within {} ms", patience.count())};
-    if (seen.how == ending::late) {
+    if (seen.how == child_ending::late) {
       return;
     }
   }
@@ -227,8 +164,8 @@ void ask_nvidia(answers& known, steady::time_point end) {
   if (::access("/dev/nvidiactl", F_OK) != 0 && ::access("/proc/driver/nvidia/version", F_OK) != 0) {
     return;
   }
-  const auto seen =
-      watch([](int to) { send_all(to, ask_nvml() + std::string(1, tag_done)); }, end, until(end));
+  const auto seen = watch_child([](int to) { send_all(to, ask_nvml() + std::string(1, tag_done)); },
+                                {.end = end, .patience = until(end)});
   if (!seen.sent.ends_with(tag_done)) {
     note(known, "NVIDIA's library (NVML) did not answer in time");
     return;

@@ -86,6 +86,12 @@ void show_error(std::ostream& err, const error& what) {
   }
 }
 
+bool would_replace(const std::string& file, const std::string& output) {
+  std::error_code ignored;
+  return !output.empty() && std::filesystem::is_regular_file(file, ignored) &&
+         std::filesystem::equivalent(file, output, ignored);
+}
+
 result<void> write_output(const streams& io, const std::string& path, std::string_view text) {
   return write_output(io, path, [&](const text_sink& sink) { sink(text); });
 }

@@ -53,6 +53,9 @@ void show_error(std::ostream& err, const error& what);
 [[nodiscard]] result<void> write_output(const streams& io, const std::string& path,
                                         std::string_view text);
 
+// Whether writing to `output` would write over that file, which exists.
+[[nodiscard]] bool would_replace(const std::string& file, const std::string& output);
+
 // The same of a text that is made part by part and need not fit into memory.
 using text_sink = std::function<void(std::string_view part)>;
 [[nodiscard]] result<void> write_output(const streams& io, const std::string& path,

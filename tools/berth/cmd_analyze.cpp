@@ -149,9 +149,7 @@ std::optional<error> contradiction(const analyze_options& options) {
     if (file == "-") {
       return usage("- does not stand for standard input", {}, "name it /dev/stdin");
     }
-    std::error_code ignored;
-    if (!options.output.empty() && std::filesystem::is_regular_file(file, ignored) &&
-        std::filesystem::equivalent(file, options.output, ignored)) {
+    if (would_replace(file, options.output)) {
       return usage("the report would replace the trace that it is about", options.output,
                    "name another file for --output");
     }

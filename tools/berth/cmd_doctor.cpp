@@ -233,8 +233,7 @@ std::optional<error> contradiction_in(const doctor_options& options) {
                  "leave the file out");
   }
   for (const auto& file : options.files) {
-    if (!options.output.empty() && std::filesystem::is_regular_file(file, ignored) &&
-        std::filesystem::equivalent(file, options.output, ignored)) {
+    if (would_replace(file, options.output)) {
       return wrong("the report would replace the file that it is about", options.output,
                    "name another file for --output");
     }

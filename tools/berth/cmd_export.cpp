@@ -1,20 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd_export.hpp"
 
-#include <filesystem>
-#include <system_error>
-
 #include "trace/export/chrome.hpp"
 #include "trace/import/import.hpp"
 
 namespace berth::cli {
 namespace {
-
-bool would_replace_itself(const export_options& options) {
-  std::error_code ignored;
-  return !options.output.empty() && std::filesystem::is_regular_file(options.file, ignored) &&
-         std::filesystem::equivalent(options.file, options.output, ignored);
-}
 
 exit_status refuse_export(const streams& io, exit_status status, const error& why) {
   show_error(io.err, why);
@@ -24,7 +15,7 @@ exit_status refuse_export(const streams& io, exit_status status, const error& wh
 }  // namespace
 
 exit_status run_export(const export_options& options, const streams& io) {
-  if (would_replace_itself(options)) {
+  if (would_replace(options.file, options.output)) {
     return refuse_export(
         io, exit_status::wrong_usage,
         error(errc::usage, "the export would replace the trace that it is made from",

@@ -83,10 +83,10 @@ result<prepared_run> prepare_run(const run_options& options, const streams& io) 
   if (const auto answer = interpose::try_preloading(*recorder); !answer) {
     return answer.error();
   }
-  std::optional<interpose::temporary_folder> scratch;
+  std::optional<temporary_folder> scratch;
   auto where = options.record;
   if (where.empty()) {
-    auto made = interpose::temporary_folder::create();
+    auto made = temporary_folder::create("run");
     if (!made) {
       return made.error();
     }

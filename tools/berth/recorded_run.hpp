@@ -9,6 +9,7 @@
 #include "cli.hpp"
 #include "cmd_run.hpp"
 #include "core/program.hpp"
+#include "core/temporary_folder.hpp"
 #include "interpose/program_check.hpp"
 #include "interpose/recording_files.hpp"
 
@@ -20,7 +21,7 @@ struct prepared_run {
   std::filesystem::path recorder;
   interpose::recording_options recording;
   int toggle = 0;  // the number of the signal that switches the recording; 0: none
-  std::optional<interpose::temporary_folder> scratch;
+  std::optional<temporary_folder> scratch;
   interpose::recording_files files;
 };
 

@@ -2,11 +2,11 @@
 // Whether the process may open the GPUs, and whether its numbers are those of the machine.
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <optional>
 
 #include <fmt/format.h>
 
+#include "core/text.hpp"
 #include "diagnose/checks/values.hpp"
 
 namespace berth::diagnose {
@@ -46,13 +46,11 @@ std::optional<std::vector<std::uint32_t>> listed_numbers(std::string_view text) 
   std::vector<std::uint32_t> numbers;
   while (!text.empty()) {
     const auto end = std::min(text.find(','), text.size());
-    std::uint32_t value = 0;
-    const auto* const last = text.data() + end;
-    const auto [stop, failure] = std::from_chars(text.data(), last, value);
-    if (failure != std::errc{} || stop != last) {
+    const auto value = text::whole_number<std::uint32_t>(text.substr(0, end));
+    if (!value) {
       return std::nullopt;
     }
-    numbers.push_back(value);
+    numbers.push_back(*value);
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   return numbers;

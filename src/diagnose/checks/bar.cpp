@@ -38,20 +38,11 @@ bars sorted_by_bar(const machine::survey& seen) {
   return sorted;
 }
 
-std::vector<std::uint32_t> indices(const machine::survey& seen,
-                                   const std::vector<std::size_t>& positions) {
-  std::vector<std::uint32_t> all;
-  for (const auto position : positions) {
-    all.push_back(seen.machine.gpus[position].index);
-  }
-  return all;
-}
-
 check_result small_bar(const machine::survey& seen, const std::vector<std::size_t>& positions) {
   const auto& first = seen.machine.gpus[positions.front()];
   const bool is_amd = first.made_by == machine::vendor::amd;
   check_result result{.verdict = is_amd ? verdict::fault : verdict::limit};
-  result.gpus = indices(seen, positions);
+  result.gpus = indices_of(seen, positions);
   result.headline =
       fmt::format("{}: the host can address {} of {} GPU memory; {}", gpu_names(result.gpus),
                   format_bytes(*first.bar), format_bytes(*first.memory),
@@ -80,7 +71,7 @@ void check_large_bar(const machine::survey& seen, std::vector<check_result>& res
     results.push_back(small_bar(seen, sorted.small));
   }
   if (!sorted.full.empty()) {
-    const auto all = indices(seen, sorted.full);
+    const auto all = indices_of(seen, sorted.full);
     results.push_back(
         {.headline = fmt::format("{}: the host can address all GPU memory ({})", gpu_names(all),
                                  format_bytes(*seen.machine.gpus[sorted.full.front()].memory)),
@@ -89,7 +80,7 @@ void check_large_bar(const machine::survey& seen, std::vector<check_result>& res
          .gpus = all});
   }
   if (!sorted.untold.empty()) {
-    const auto all = indices(seen, sorted.untold);
+    const auto all = indices_of(seen, sorted.untold);
     results.push_back({.verdict = verdict::unknown,
                        .headline = fmt::format("{}: the size of the BAR, or of the memory, is not "
                                                "in the input",

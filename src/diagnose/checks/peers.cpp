@@ -200,11 +200,7 @@ std::string sets_text(const machine::survey& seen,
                       const std::vector<std::vector<std::size_t>>& sets) {
   std::string text;
   for (const auto& members : sets) {
-    std::vector<std::uint32_t> indices;
-    for (const auto position : members) {
-      indices.push_back(seen.machine.gpus[position].index);
-    }
-    text += fmt::format("{}{}", text.empty() ? "" : " | ", gpu_names(indices));
+    text += fmt::format("{}{}", text.empty() ? "" : " | ", gpu_names(indices_of(seen, members)));
   }
   return text;
 }

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "core/text.hpp"
+
 namespace berth::diagnose {
 namespace {
 
@@ -46,22 +48,13 @@ std::optional<machine::link> best_link(const machine::survey& seen, std::uint32_
   return best;
 }
 
-// Consecutive numbers as "first-last".
-std::vector<std::string> ranges_of(std::span<const std::uint32_t> numbers) {
-  std::vector<std::uint32_t> sorted(numbers.begin(), numbers.end());
-  std::ranges::sort(sorted);
-  std::vector<std::string> parts;
-  for (std::size_t begin = 0; begin < sorted.size();) {
-    auto end = begin + 1;
-    while (end < sorted.size() && sorted[end] <= sorted[end - 1] + 1) {
-      ++end;
-    }
-    parts.push_back(sorted[begin] == sorted[end - 1]
-                        ? fmt::format("{}", sorted[begin])
-                        : fmt::format("{}-{}", sorted[begin], sorted[end - 1]));
-    begin = end;
-  }
-  return parts;
+// Each once, and in order.
+std::vector<std::uint32_t> sorted(std::span<const std::uint32_t> numbers) {
+  std::vector<std::uint32_t> all(numbers.begin(), numbers.end());
+  std::ranges::sort(all);
+  const auto twice = std::ranges::unique(all);
+  all.erase(twice.begin(), twice.end());
+  return all;
 }
 
 }  // namespace
@@ -70,12 +63,21 @@ std::string gpu_field(std::size_t position, std::string_view name) {
   return fmt::format("gpus[{}].{}", position, name);
 }
 
+std::vector<std::uint32_t> indices_of(const machine::survey& seen,
+                                      std::span<const std::size_t> positions) {
+  std::vector<std::uint32_t> indices;
+  for (const auto position : positions) {
+    indices.push_back(seen.machine.gpus[position].index);
+  }
+  return indices;
+}
+
 std::string number_list(std::span<const std::uint32_t> numbers) {
-  return fmt::format("{}", fmt::join(ranges_of(numbers), ","));
+  return text::number_list(sorted(numbers));
 }
 
 std::string gpu_names(std::span<const std::uint32_t> indices) {
-  const auto parts = ranges_of(indices);
+  const auto parts = text::number_ranges(sorted(indices));
   std::string text = indices.size() == 1 ? "GPU " : "GPUs ";
   for (std::size_t index = 0; index < parts.size(); ++index) {
     text += index == 0 ? "" : index + 1 == parts.size() ? " and " : ", ";

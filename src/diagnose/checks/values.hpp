@@ -20,6 +20,8 @@ namespace berth::diagnose {
 // "GPU 3", "GPUs 0-3 and 5".
 [[nodiscard]] std::string gpu_names(std::span<const std::uint32_t> indices);
 // "0-3,8", as the kernel writes lists.
+[[nodiscard]] std::vector<std::uint32_t> indices_of(const machine::survey& seen,
+                                                    std::span<const std::size_t> positions);
 [[nodiscard]] std::string number_list(std::span<const std::uint32_t> numbers);
 // "AMD Instinct MI210", "gfx90a" or the vendor: the best that is known.
 [[nodiscard]] std::string model_of(const machine::gpu& gpu);

@@ -2,12 +2,12 @@
 // XNACK: whether GPUs retry faulted accesses, so that managed pages move to where they are used.
 // One mode holds for all GPUs of a process, so one that cannot stops all.
 #include <algorithm>
-#include <array>
 #include <optional>
 
 #include <fmt/format.h>
 
 #include "diagnose/checks/values.hpp"
+#include "machine/hardware_facts.hpp"
 
 namespace berth::diagnose {
 namespace {
@@ -19,29 +19,14 @@ constexpr std::string_view without_migration =
     "managed memory stays in host memory and is read over the link; hipMalloc and pinned memory "
     "are not concerned";
 
-struct isa_ability {
-  std::string_view prefix;
-  xnack_ability ability;
-};
-// The first that fits.
-constexpr std::array isa_abilities{
-    isa_ability{"gfx90a", xnack_ability::per_process},
-    isa_ability{"gfx94", xnack_ability::per_process},
-    isa_ability{"gfx950", xnack_ability::per_process},
-    isa_ability{"gfx90", xnack_ability::boot_parameter},
-    isa_ability{"gfx8", xnack_ability::none},
-    isa_ability{"gfx10", xnack_ability::none},
-    isa_ability{"gfx11", xnack_ability::none},
-    isa_ability{"gfx12", xnack_ability::none},
-};
-
+// Where no reader has said it: also that the driver offers it to no older graphics part.
 xnack_ability ability_of(const machine::gpu& gpu) {
   if (gpu.xnack_can != xnack_ability::unknown) {
     return gpu.xnack_can;
   }
-  const auto* const known = std::ranges::find_if(
-      isa_abilities, [&](const isa_ability& one) { return gpu.isa.starts_with(one.prefix); });
-  return known == isa_abilities.end() ? xnack_ability::unknown : known->ability;
+  const auto known = machine::xnack_ability_of(gpu.isa.substr(0, gpu.isa.find(':')));
+  const bool is_older = gpu.isa.starts_with("gfx8") || gpu.isa.starts_with("gfx10");
+  return known == xnack_ability::unknown && is_older ? xnack_ability::none : known;
 }
 
 struct amd_gpus {
@@ -69,15 +54,6 @@ amd_gpus sorted_by_ability(const machine::survey& seen) {
     }
   }
   return sorted;
-}
-
-std::vector<std::uint32_t> indices_of(const machine::survey& seen,
-                                      const std::vector<std::size_t>& positions) {
-  std::vector<std::uint32_t> indices;
-  for (const auto position : positions) {
-    indices.push_back(seen.machine.gpus[position].index);
-  }
-  return indices;
 }
 
 std::string described(const machine::survey& seen, const std::vector<std::size_t>& positions) {

@@ -4,13 +4,12 @@
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
+#include "core/text.hpp"
 #include "interpose/fix/decision.hpp"
 #include "memory/pinned_budget.hpp"
 #include "runtime/cuda/driver.hpp"
@@ -29,14 +28,6 @@ std::string_view variable(const char* name) {
   return value == nullptr ? std::string_view{} : std::string_view(value);
 }
 
-// Nothing for what is no number: as if it were not set.
-std::optional<std::uint64_t> number_in(std::string_view word) {
-  std::uint64_t number = 0;
-  const auto [end, failure] = std::from_chars(word.data(), word.data() + word.size(), number);
-  return failure == std::errc() && end == word.data() + word.size() ? std::optional(number)
-                                                                    : std::nullopt;
-}
-
 // "BERTH_FIX_PROFILE": how the engine learns when staging wins. For tests and emulated devices.
 calibration wanted_profile() {
   const auto word = variable("BERTH_FIX_PROFILE");
@@ -46,20 +37,24 @@ calibration wanted_profile() {
                            : calibration::cached;
 }
 
+// Numbers that are none count as not set.
+//
 // "BERTH_FIX_MEMORY": MiB of page-locked memory.
 bytes_t pinned_budget() {
   const auto word = variable("BERTH_FIX_MEMORY");
   constexpr bytes_t reasonable_mib = 1U << 20U;
   const bytes_t wanted =
-      std::min(number_in(word).value_or(most_pinned / mib), reasonable_mib) * mib;
+      std::min(text::whole_number<std::uint64_t>(word).value_or(most_pinned / mib),
+               reasonable_mib) *
+      mib;
   return std::min(wanted, memory::default_pinned_budget());
 }
 
 // "BERTH_FIX_THREADS": that copy, the caller included; 0: as the CPUs allow.
 unsigned most_threads() {
   constexpr std::uint64_t reasonable = 64;
-  return static_cast<unsigned>(
-      std::min(number_in(variable("BERTH_FIX_THREADS")).value_or(0), reasonable));
+  return static_cast<unsigned>(std::min(
+      text::whole_number<std::uint64_t>(variable("BERTH_FIX_THREADS")).value_or(0), reasonable));
 }
 
 // The runtime that the program uses, and no other.

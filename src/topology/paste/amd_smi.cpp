@@ -12,43 +12,39 @@
 #include <nlohmann/json.hpp>
 
 #include "core/text.hpp"
+#include "topology/paste/peer_fact.hpp"
 #include "topology/paste/reader.hpp"
 #include "topology/paste/words.hpp"
 
 namespace berth::topology::paste {
 namespace {
 
-using machine::link_kind;
-using machine::place_kind;
 using machine::vendor;
 using namespace std::string_view_literals;
 
 constexpr std::size_t most_smi_cells = 1 << 16;
 constexpr std::size_t most_smi_gpus = 256;
 constexpr std::size_t most_json = 1 << 22;
-constexpr std::uint64_t most_smi_number = 1 << 16;
-
-enum class smi_table : std::uint8_t { none, weight, hops, kind, ignored };
 
 struct smi_title {
   std::string_view name;
-  smi_table table;
+  peer_fact table;
 };
 constexpr std::array smi_titles = {
-    smi_title{"WEIGHT TABLE", smi_table::weight},
-    smi_title{"HOPS TABLE", smi_table::hops},
-    smi_title{"LINK TYPE TABLE", smi_table::kind},
-    smi_title{"ACCESS TABLE", smi_table::ignored},
-    smi_title{"NUMA BW TABLE", smi_table::ignored},
-    smi_title{"CACHE COHERANCY TABLE", smi_table::ignored},
-    smi_title{"CACHE COHERENCY TABLE", smi_table::ignored},
-    smi_title{"ATOMICS TABLE", smi_table::ignored},
-    smi_title{"DMA TABLE", smi_table::ignored},
-    smi_title{"BI-DIRECTIONAL TABLE", smi_table::ignored},
+    smi_title{"WEIGHT TABLE", peer_fact::weight},
+    smi_title{"HOPS TABLE", peer_fact::hops},
+    smi_title{"LINK TYPE TABLE", peer_fact::kind},
+    smi_title{"ACCESS TABLE", peer_fact::ignored},
+    smi_title{"NUMA BW TABLE", peer_fact::ignored},
+    smi_title{"CACHE COHERANCY TABLE", peer_fact::ignored},
+    smi_title{"CACHE COHERENCY TABLE", peer_fact::ignored},
+    smi_title{"ATOMICS TABLE", peer_fact::ignored},
+    smi_title{"DMA TABLE", peer_fact::ignored},
+    smi_title{"BI-DIRECTIONAL TABLE", peer_fact::ignored},
 };
 
 struct smi_cell {
-  smi_table table = smi_table::none;
+  peer_fact table = peer_fact::none;
   std::string from;
   std::string to;
   std::string value;
@@ -115,7 +111,7 @@ public:
 
   void breaks() override {
     is_json_ = false;
-    table_ = smi_table::none;
+    table_ = peer_fact::none;
     columns_.clear();
   }
 
@@ -147,13 +143,13 @@ private:
 
   bool take_columns(std::string_view text) {
     std::vector<std::string> columns;
-    for (const auto word : words_of(text)) {
+    for (const auto word : text::words(text)) {
       columns.push_back(pci_address_in(word));
       if (columns.back().empty() || columns.size() > most_smi_gpus) {
         return false;
       }
     }
-    if (columns.empty() || table_ == smi_table::none) {
+    if (columns.empty() || table_ == peer_fact::none) {
       return false;
     }
     columns_ = std::move(columns);
@@ -161,7 +157,7 @@ private:
   }
 
   bool take_row(const line& one) {
-    const auto words = words_of(one.text);
+    const auto words = text::words(one.text);
     const auto from = words.size() < 2 ? std::string() : pci_address_in(words[0]);
     if (from.empty() || columns_.empty()) {
       return false;
@@ -188,7 +184,7 @@ private:
 
   void add(smi_cell one) {
     name(one.to, one.line);
-    if (one.table != smi_table::ignored && one.from != one.to && cells_.size() < most_smi_cells) {
+    if (one.table != peer_fact::ignored && one.from != one.to && cells_.size() < most_smi_cells) {
       cells_.push_back(std::move(one));
     }
   }
@@ -246,8 +242,8 @@ private:
       return;
     }
     for (const auto& [field, table] :
-         {std::pair("weight", smi_table::weight), std::pair("num_hops", smi_table::hops),
-          std::pair("link_type", smi_table::kind)}) {
+         {std::pair("weight", peer_fact::weight), std::pair("num_hops", peer_fact::hops),
+          std::pair("link_type", peer_fact::kind)}) {
       if (const auto value = text_at(link, field); !value.empty()) {
         add({.table = table, .from = from, .to = other, .value = value, .line = line});
       }
@@ -273,35 +269,8 @@ private:
     if (from == places_.end() || other == places_.end() || one.value == "N/A") {
       return;
     }
-    const auto link =
-        to.link({.kind = place_kind::gpu, .id = static_cast<std::uint32_t>(from->second)},
-                {.kind = place_kind::gpu, .id = static_cast<std::uint32_t>(other->second)});
-    if (one.table == smi_table::kind) {
-      tell_type(to, link, one);
-      return;
-    }
-    const auto number = number_in(one.value);
-    const bool is_weight = one.table == smi_table::weight;
-    const auto* const field = is_weight ? "weight" : "hops";
-    if (!number || *number >= most_smi_number) {
-      to.problem(fmt::format("\"{}\" is no {} between {} and {}; left out",
-                             text::shorten(one.value, 20), field, one.from, one.to));
-    } else if (*number != 0) {
-      to.of_link(link, field, is_weight ? &machine::link::weight : &machine::link::hops, *number,
-                 fmt::format("{}", *number));
-    }
-  }
-
-  static void tell_type(writer& to, std::size_t link, const smi_cell& one) {
-    const auto kind = is_nearly(one.value, "XGMI")   ? link_kind::xgmi
-                      : is_nearly(one.value, "PCIE") ? link_kind::pcie
-                                                     : link_kind::unknown;
-    if (kind == link_kind::unknown) {
-      to.problem(fmt::format("\"{}\" is no type of link between {} and {}; left out",
-                             text::shorten(one.value, 20), one.from, one.to));
-      return;
-    }
-    to.of_link(link, "kind", &machine::link::kind, kind, std::string(to_string(kind)));
+    tell_peer_fact(to, peer_link(to, from->second, other->second), one.table, one.value, one.from,
+                   one.to);
   }
 
   struct smi_note {
@@ -309,7 +278,7 @@ private:
     std::string what;
   };
 
-  smi_table table_ = smi_table::none;
+  peer_fact table_ = peer_fact::none;
   std::vector<std::string> columns_;
   std::vector<smi_cell> cells_;
   std::vector<smi_note> notes_;

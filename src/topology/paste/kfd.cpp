@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "core/text.hpp"
+#include "machine/hardware_facts.hpp"
 #include "topology/paste/reader.hpp"
 #include "topology/paste/words.hpp"
 
@@ -19,6 +20,7 @@ namespace berth::topology::paste {
 namespace {
 
 using machine::link_kind;
+namespace kfd = machine::kfd;
 using machine::place;
 using machine::place_kind;
 using machine::setting_state;
@@ -28,20 +30,6 @@ using namespace std::string_view_literals;
 constexpr std::size_t most_kfd_files = 1 << 16;
 constexpr std::size_t most_kfd_gpus = 256;
 constexpr std::uint64_t kfd_amd_id = 0x1002;
-// Bits of "capability" (HSA_CAPABILITY).
-constexpr std::uint64_t svm_bit = 1ULL << 27U;
-constexpr std::uint64_t coherent_bit = 1ULL << 28U;
-// Kinds of links (HSA_IOLINKTYPE) and of memory (HSA_HEAPTYPE).
-constexpr std::uint64_t type_hypertransport = 1;
-constexpr std::uint64_t type_pcie = 2;
-constexpr std::uint64_t type_qpi = 5;
-constexpr std::uint64_t type_xgmi = 11;
-constexpr std::uint64_t heap_system = 0;
-constexpr std::uint64_t heap_visible = 1;
-constexpr std::uint64_t heap_private = 2;
-// Older kernels give this for each link of every chip from MI200 on, whatever its rate is.
-constexpr std::uint64_t fixed_mb_per_s = 50'000;
-
 enum class kfd_part : std::uint8_t { other, node, link, bank };
 
 struct kfd_value {
@@ -212,7 +200,7 @@ private:
 
   // "simd_count 416"
   bool take_value(std::string_view text, std::uint32_t line) {
-    const auto words = words_of(text);
+    const auto words = text::words(text);
     if (words.size() == 1 && number_in(words[0])) {
       return true;  // of gpu_id and its like
     }
@@ -254,7 +242,7 @@ private:
   void tell_host(writer& to, std::uint32_t node, std::uint32_t id) {
     places_.emplace(node, place{.kind = place_kind::numa_node, .id = id});
     std::uint32_t line = 0;
-    if (const auto bytes = memory_of(node, {heap_system}, line); bytes != 0) {
+    if (const auto bytes = memory_of(node, {kfd::heap_system}, line); bytes != 0) {
       to.at(line);
       to.memory_of_node(id, bytes);
     }
@@ -329,8 +317,8 @@ private:
     tell_memory(to, gpu, one);
     if (one.has("capability")) {
       at_value(to, one, "capability");
-      const auto state =
-          (one.of("capability") & coherent_bit) != 0 ? setting_state::on : setting_state::off;
+      const auto state = (one.of("capability") & kfd::coherent_host_bit) != 0 ? setting_state::on
+                                                                              : setting_state::off;
       to.of_gpu(gpu, "coherent_host_access", &machine::gpu::coherent_host_access, state,
                 std::string(to_string(state)));
     }
@@ -344,7 +332,7 @@ private:
 
   void tell_memory(writer& to, std::size_t gpu, const kfd_file& one) const {
     std::uint32_t line = 0;
-    auto bytes = memory_of(one.node, {heap_visible, heap_private}, line);
+    auto bytes = memory_of(one.node, {kfd::heap_visible, kfd::heap_private}, line);
     if (bytes == 0) {  // newer kernels give 0 here
       bytes = one.of("local_mem_size");
       at_value(to, one, "local_mem_size");
@@ -362,7 +350,7 @@ private:
     const kfd_file* unable = nullptr;
     for (const auto* one : gpus) {
       if (one->has("capability")) {
-        ((one->of("capability") & svm_bit) != 0 ? able : unable) = one;
+        ((one->of("capability") & kfd::svm_bit) != 0 ? able : unable) = one;
       }
     }
     if (const auto* one = able != nullptr ? able : unable; one != nullptr) {
@@ -378,17 +366,6 @@ private:
     return found == places_.end() ? std::nullopt : std::optional(found->second);
   }
 
-  static link_kind kind_of(std::uint64_t type, bool is_between_hosts) {
-    if (type == type_pcie) {
-      return link_kind::pcie;
-    }
-    if (type == type_xgmi) {
-      return link_kind::xgmi;
-    }
-    const bool is_socket = type == type_hypertransport || type == type_qpi;
-    return is_socket && is_between_hosts ? link_kind::socket : link_kind::unknown;
-  }
-
   void tell_link(writer& to, const kfd_file& one) {
     const auto from = place_of(one.of("node_from"));
     const auto other = place_of(one.of("node_to"));
@@ -399,10 +376,8 @@ private:
                       one.of("node_from"), one.of("node_to")));
       return;
     }
-    const bool is_between_hosts =
-        from->kind == place_kind::numa_node && other->kind == place_kind::numa_node;
     const auto link = to.link(*from, *other);
-    const auto kind = kind_of(one.of("type"), is_between_hosts);
+    const auto kind = kfd::link_kind_of(one.of("type"), *from, *other);
     if (kind != link_kind::unknown) {
       to.of_link(link, "kind", &machine::link::kind, kind, std::string(to_string(kind)));
     }
@@ -417,20 +392,17 @@ private:
     }
   }
 
-  // min is one link's, max that of all links to the peer, and both are 0 where nobody knows.
   static void tell_xgmi(writer& to, std::size_t link, std::uint32_t gpu, const kfd_file& one) {
-    const auto least = one.of("min_bandwidth");
-    const auto most = one.of("max_bandwidth");
-    if (least == 0 || most < least || most % least != 0 || most > 10'000'000) {
+    const auto found = kfd::xgmi_links_of(one.of("min_bandwidth"), one.of("max_bandwidth"),
+                                          to.machine().gpus[gpu].isa);
+    if (!found) {
       return;
     }
     at_value(to, one, "max_bandwidth");
-    const auto count = most / least;
-    to.of_link(link, "count", &machine::link::count, count, fmt::format("{}", count));
-    if (least != fixed_mb_per_s || to.machine().gpus[gpu].isa == "gfx90a") {
-      const auto rate = static_cast<double>(most) / 1000.0;
-      to.of_link(link, "nominal_gb_per_s", &machine::link::nominal_gb_per_s, rate,
-                 fmt::format("{} GB/s", rate));
+    to.of_link(link, "count", &machine::link::count, found->count, fmt::format("{}", found->count));
+    if (found->gb_per_s) {
+      to.of_link(link, "nominal_gb_per_s", &machine::link::nominal_gb_per_s, *found->gb_per_s,
+                 fmt::format("{} GB/s", *found->gb_per_s));
     }
   }
 

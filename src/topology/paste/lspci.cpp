@@ -290,7 +290,7 @@ private:
     if (command == std::string_view::npos) {
       return false;
     }
-    const auto words = words_of(text.substr(command));
+    const auto words = text::words(text.substr(command));
     for (std::size_t at_word = 1; at_word + 1 < words.size(); ++at_word) {
       const auto address = words[at_word] == "-s" ? pci_address_in(words[at_word + 1]) : "";
       if (!address.empty()) {
@@ -343,7 +343,7 @@ private:
       return false;
     }
     std::string owner;
-    for (const auto word : words_of(text.substr(0, available))) {
+    for (const auto word : text::words(text.substr(0, available))) {
       if (word.ends_with(':')) {
         const auto address = pci_address_in(word.substr(0, word.size() - 1));
         owner = address.empty() ? owner : address;
@@ -375,7 +375,7 @@ private:
   // "16.0 GT/s PCIe x4 link"
   static machine::pcie_link rate_in(std::string_view text) {
     machine::pcie_link link;
-    const auto words = words_of(text);
+    const auto words = text::words(text);
     for (std::size_t at_word = 1; at_word + 2 < words.size(); ++at_word) {
       if (!words[at_word].starts_with("GT/s")) {
         continue;
@@ -558,7 +558,7 @@ private:
         })) {
       return true;
     }
-    const auto words = words_of(text);
+    const auto words = text::words(text);
     const auto flags = std::ranges::count_if(words, [](std::string_view word) {
       return word.size() > 1 && (word.back() == '+' || word.back() == '-' || word.ends_with("+,") ||
                                  word.ends_with("-,"));

@@ -123,7 +123,7 @@ public:
 private:
   // "d1:00.0" of "PCI d1:00.0 (Display)".
   static std::string pci_of(std::string_view text) {
-    const auto words = words_of(text);
+    const auto words = text::words(text);
     return words.size() < 2 ? std::string() : pci_address_in(words[1]);
   }
 
@@ -265,7 +265,7 @@ private:
       if (!has_cpus) {
         if (const auto cpus = cpus_below(up); !cpus.empty()) {
           has_cpus = true;
-          to.of_gpu(gpu, "near_cpus", &machine::gpu::near_cpus, cpus, print_cpus(cpus));
+          to.of_gpu(gpu, "near_cpus", &machine::gpu::near_cpus, cpus, text::number_list(cpus));
         }
       }
       const auto nodes = nodes_below(up);

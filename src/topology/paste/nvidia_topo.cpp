@@ -119,7 +119,7 @@ private:
 
   // "GPU0 GPU1 mlx5_0 CPU Affinity NUMA Affinity GPU NUMA ID"
   bool take_headline(const line& one) {
-    const auto words = words_of(one.text);
+    const auto words = text::words(one.text);
     std::size_t count = 0;
     while (count < words.size() && is_device(words[count])) {
       ++count;
@@ -143,7 +143,7 @@ private:
   }
 
   bool take_row(const line& one) {
-    const auto words = words_of(one.text);
+    const auto words = text::words(one.text);
     if (words.size() < 2 || !is_device(words[0]) || !is_matrix_cell(words[1])) {
       return false;
     }
@@ -298,7 +298,7 @@ private:
       }
     }
     if (cpus) {
-      to.of_gpu(gpu, "near_cpus", &machine::gpu::near_cpus, *cpus, print_cpus(*cpus));
+      to.of_gpu(gpu, "near_cpus", &machine::gpu::near_cpus, *cpus, text::number_list(*cpus));
     }
     tell_numa(to, gpu, row, table.has_numa, cpus);
   }

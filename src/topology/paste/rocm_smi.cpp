@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "core/text.hpp"
+#include "topology/paste/peer_fact.hpp"
 #include "topology/paste/reader.hpp"
 #include "topology/paste/words.hpp"
 
@@ -20,34 +21,30 @@ namespace berth::topology::paste {
 namespace {
 
 using machine::link_kind;
-using machine::place_kind;
 using machine::vendor;
 using namespace std::string_view_literals;
 
 constexpr std::size_t most_lines = 1 << 16;
 constexpr std::uint32_t most_index = 255;
-constexpr std::uint64_t most_weight = 1 << 16;
-
-enum class matter : std::uint8_t { none, weight, hops, kind, ignored };
 
 struct title {
   std::string_view part;  // of a headline, in lower case
-  matter what;
+  peer_fact what;
 };
 constexpr std::array titles = {
-    title{"weight between", matter::weight},
-    title{"hops between", matter::hops},
-    title{"link type between", matter::kind},
-    title{"accessib", matter::ignored},
-    title{"link accessibility", matter::ignored},
-    title{"numa nodes", matter::ignored},
-    title{"system management interface", matter::ignored},
-    title{"end of rocm smi", matter::ignored},
+    title{"weight between", peer_fact::weight},
+    title{"hops between", peer_fact::hops},
+    title{"link type between", peer_fact::kind},
+    title{"accessib", peer_fact::ignored},
+    title{"link accessibility", peer_fact::ignored},
+    title{"numa nodes", peer_fact::ignored},
+    title{"system management interface", peer_fact::ignored},
+    title{"end of rocm smi", peer_fact::ignored},
 };
 
 // What one cell of a table says of two GPUs.
 struct cell {
-  matter what = matter::none;
+  peer_fact what = peer_fact::none;
   std::uint32_t from = 0;
   std::uint32_t to = 0;
   std::string value;
@@ -59,13 +56,13 @@ struct gpu_line {
   std::uint32_t line = 0;
 };
 
-matter title_in(const std::string& lowered) {
+peer_fact title_in(const std::string& lowered) {
   for (const auto& one : titles) {
     if (lowered.find(one.part) != std::string::npos) {
       return one.what;
     }
   }
-  return matter::none;
+  return peer_fact::none;
 }
 
 // "GPU0", "GPU[0]", "gpu0"; nothing for "GPU" or "GPUs".
@@ -73,16 +70,9 @@ std::optional<std::uint32_t> gpu_in(std::string_view word) {
   return index_after("GPU", word);
 }
 
-link_kind kind_in(std::string_view word) {
-  if (is_nearly(word, "XGMI")) {
-    return link_kind::xgmi;
-  }
-  return is_nearly(word, "PCIE") ? link_kind::pcie : link_kind::unknown;
-}
-
 bool is_cell(std::string_view word) {
-  return number_in(word).has_value() || kind_in(word) != link_kind::unknown || word == "XXXX" ||
-         word == "N/A" || word == "True" || word == "False";
+  return number_in(word).has_value() || link_kind_in(word) != link_kind::unknown ||
+         word == "XXXX" || word == "N/A" || word == "True" || word == "False";
 }
 
 class rocm_smi_reader final : public reader {
@@ -110,7 +100,7 @@ public:
   }
 
   void breaks() override {
-    what_ = matter::none;
+    what_ = peer_fact::none;
     columns_.clear();
   }
 
@@ -144,8 +134,8 @@ private:
     }
     const bool has_rule = text.find("====") != std::string_view::npos;
     const auto found = title_in(text::to_lower(text));
-    const bool is_table = found != matter::none && found != matter::ignored;
-    if (found == matter::none || (!has_rule && !is_table)) {
+    const bool is_table = found != peer_fact::none && found != peer_fact::ignored;
+    if (found == peer_fact::none || (!has_rule && !is_table)) {
       return false;
     }
     what_ = found;
@@ -154,7 +144,7 @@ private:
   }
 
   bool take_columns(std::string_view text) {
-    const auto words = words_of(text);
+    const auto words = text::words(text);
     std::vector<std::uint32_t> columns;
     for (const auto word : words) {
       const auto index = gpu_in(word);
@@ -163,7 +153,7 @@ private:
       }
       columns.push_back(*index);
     }
-    if (columns.empty() || what_ == matter::none) {
+    if (columns.empty() || what_ == peer_fact::none) {
       return false;
     }
     columns_ = std::move(columns);
@@ -171,7 +161,7 @@ private:
   }
 
   bool take_row(const line& one) {
-    const auto words = words_of(one.text);
+    const auto words = text::words(one.text);
     const auto label = words.empty() ? std::nullopt : gpu_in(words.front());
     if (!label || words.size() < 2 || !is_cell(words[1])) {
       return false;
@@ -188,7 +178,7 @@ private:
                                    count, columns_.size()));
       --count;
     }
-    for (std::size_t at = 0; at < count && what_ != matter::ignored; ++at) {
+    for (std::size_t at = 0; at < count && what_ != peer_fact::ignored; ++at) {
       if (columns_[at] != *label && cells_.size() < most_lines) {
         cells_.push_back({.what = what_,
                           .from = *label,
@@ -231,7 +221,7 @@ private:
   }
 
   bool take_misspelt(std::string_view before, std::uint32_t index, const gpu_line& said) {
-    const auto words = words_of(before);
+    const auto words = text::words(before);
     if (words.size() < 2 || !is_nearly(words[words.size() - 2], "numa")) {
       return false;
     }
@@ -261,16 +251,16 @@ private:
     constexpr auto middle = "between drm devices "sv;
     const auto at = before.find(middle);
     const auto what = title_in(before);
-    if (at == std::string::npos || what == matter::none) {
+    if (at == std::string::npos || what == peer_fact::none) {
       return false;
     }
-    const auto words = words_of(std::string_view(before).substr(at + middle.size()));
+    const auto words = text::words(std::string_view(before).substr(at + middle.size()));
     const auto one = words.empty() ? std::nullopt : number_in(words[0]);
     const auto other = words.size() < 3 ? std::nullopt : number_in(words[2]);
     if (!one || !other || *one > most_index || *other > most_index) {
       return false;
     }
-    if (what != matter::ignored && *one != *other && cells_.size() < most_lines) {
+    if (what != peer_fact::ignored && *one != *other && cells_.size() < most_lines) {
       cells_.push_back({.what = what,
                         .from = static_cast<std::uint32_t>(*one),
                         .to = static_cast<std::uint32_t>(*other),
@@ -292,41 +282,8 @@ private:
     if (!from || !other || from == other) {
       return;
     }
-    const auto link = to.link({.kind = place_kind::gpu, .id = static_cast<std::uint32_t>(*from)},
-                              {.kind = place_kind::gpu, .id = static_cast<std::uint32_t>(*other)});
-    if (one.what == matter::kind) {
-      tell_kind(to, link, one);
-    } else {
-      tell_number(to, link, one);
-    }
-  }
-
-  static void tell_kind(writer& to, std::size_t link, const cell& one) {
-    const auto kind = kind_in(one.value);
-    if (kind != link_kind::unknown) {
-      to.of_link(link, "kind", &machine::link::kind, kind, std::string(to_string(kind)));
-    } else if (one.value != "N/A") {
-      to.problem(fmt::format("\"{}\" is no type of link between GPU {} and GPU {}; left out",
-                             text::shorten(one.value, 20), one.from, one.to));
-    }
-  }
-
-  static void tell_number(writer& to, std::size_t link, const cell& one) {
-    const auto number = number_in(one.value);
-    const auto* const name = one.what == matter::weight ? "weight" : "hops";
-    if (!number || *number >= most_weight) {
-      if (one.value != "N/A") {
-        to.problem(fmt::format("\"{}\" is no {} between GPU {} and GPU {}; left out",
-                               text::shorten(one.value, 20), name, one.from, one.to));
-      }
-      return;
-    }
-    // 0 is what the driver gives where it does not know.
-    if (*number != 0) {
-      to.of_link(link, name,
-                 one.what == matter::weight ? &machine::link::weight : &machine::link::hops,
-                 *number, fmt::format("{}", *number));
-    }
+    tell_peer_fact(to, peer_link(to, *from, *other), one.what, one.value,
+                   fmt::format("GPU {}", one.from), fmt::format("GPU {}", one.to));
   }
 
   void tell_numa(writer& to) const {
@@ -352,7 +309,7 @@ private:
     }
   }
 
-  matter what_ = matter::none;
+  peer_fact what_ = peer_fact::none;
   std::vector<std::uint32_t> columns_;
   std::vector<cell> cells_;
   std::vector<gpu_line> problems_;

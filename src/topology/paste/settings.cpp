@@ -232,7 +232,7 @@ private:
 
   static void tell_options(writer& to, const said_setting& one) {
     std::vector<std::string> kept;
-    for (const auto word : words_of(one.value)) {
+    for (const auto word : text::words(one.value)) {
       if (starts_with_one_of(word, option_prefixes)) {
         kept.emplace_back(word);
       }

@@ -8,11 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "machine/machine.hpp"
-
 namespace berth::topology::paste {
-
-[[nodiscard]] std::vector<std::string_view> words_of(std::string_view text);
 
 // The whole text as a decimal number, or a hexadecimal one after "0x".
 [[nodiscard]] std::optional<std::uint64_t> number_in(std::string_view text) noexcept;
@@ -41,14 +37,9 @@ struct key_value {
 // "0-3,8" as 0, 1, 2, 3, 8. Nothing for text that is no list, or for numbers no CPU has.
 [[nodiscard]] std::optional<std::vector<std::uint32_t>> cpu_list_in(std::string_view text);
 
-// As people write it: "0-3,8".
-[[nodiscard]] std::string print_cpus(const std::vector<std::uint32_t>& cpus);
-
 // The generation of PCIe with that speed in GT/s: "16.0", "16GT/s".
 [[nodiscard]] std::optional<std::uint32_t> generation_of(std::string_view speed) noexcept;
 
 [[nodiscard]] bool is_pcie_width(std::uint64_t lanes) noexcept;
-
-[[nodiscard]] machine::xnack_ability xnack_ability_of(std::string_view isa) noexcept;
 
 }  // namespace berth::topology::paste

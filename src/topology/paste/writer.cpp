@@ -5,6 +5,7 @@
 
 #include "core/text.hpp"
 #include "machine/catalogue.hpp"
+#include "machine/hardware_facts.hpp"
 #include "topology/paste/words.hpp"
 
 namespace berth::topology::paste {
@@ -185,7 +186,8 @@ void writer::memory_of_node(std::uint32_t node, bytes_t bytes) {
 }
 
 void writer::cpus_of_node(std::uint32_t node, const std::vector<std::uint32_t>& cpus) {
-  say_.says(fmt::format("numa_nodes[{}].cpus", node), node_of(node).cpus, cpus, print_cpus(cpus));
+  say_.says(fmt::format("numa_nodes[{}].cpus", node), node_of(node).cpus, cpus,
+            text::number_list(cpus));
 }
 
 std::size_t writer::link(machine::place one, machine::place other) {
@@ -231,7 +233,7 @@ void writer::identify(std::size_t gpu, vendor made_by, std::string_view title) {
 
 void writer::isa_of_gpu(std::size_t gpu, const std::string& isa) {
   of_gpu(gpu, "isa", &machine::gpu::isa, isa, isa);
-  if (const auto can = xnack_ability_of(isa); can != machine::xnack_ability::unknown) {
+  if (const auto can = machine::xnack_ability_of(isa); can != machine::xnack_ability::unknown) {
     of_gpu(gpu, "xnack_can", &machine::gpu::xnack_can, can, std::string(to_string(can)));
   }
 }

@@ -4,6 +4,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "core/text.hpp"
+
 namespace berth::trace {
 namespace {
 
@@ -12,14 +14,6 @@ constexpr std::int64_t largest = 9'000'000'000'000'000'000;
 
 constexpr bool is_digit(char c) noexcept {
   return c >= '0' && c <= '9';
-}
-
-template <typename Number>
-std::optional<Number> whole(std::string_view text, int base = 10) noexcept {
-  Number value{};
-  const char* const end = text.data() + text.size();
-  const auto [rest, failure] = std::from_chars(text.data(), end, value, base);
-  return failure == std::errc{} && rest == end ? std::optional(value) : std::nullopt;
 }
 
 // For the rare number with an exponent: a double is exact enough there.
@@ -72,13 +66,13 @@ std::optional<std::int64_t> nanoseconds_of_microseconds(std::string_view text) n
 
 std::optional<std::uint64_t> unsigned_of(std::string_view text) noexcept {
   if (text.starts_with("0x") || text.starts_with("0X")) {
-    return whole<std::uint64_t>(text.substr(2), 16);
+    return text::whole_number<std::uint64_t>(text.substr(2), 16);
   }
-  return whole<std::uint64_t>(text);
+  return text::whole_number<std::uint64_t>(text);
 }
 
 std::optional<std::int64_t> signed_of(std::string_view text) noexcept {
-  return whole<std::int64_t>(text);
+  return text::whole_number<std::int64_t>(text);
 }
 
 }  // namespace berth::trace

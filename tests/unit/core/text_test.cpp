@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/text.hpp"
 
+#include <cstdint>
+#include <optional>
 #include <random>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -81,6 +85,27 @@ TEST(printable, shows_the_control_characters_above_ascii_too) {
   EXPECT_EQ(text::printable("\xc2\x9b[31m"), "\\x9b[31m");
   EXPECT_EQ(text::printable("\xc2\xa0"), "\xc2\xa0");
   EXPECT_EQ(text::printable("\xc2"), "\xc2");
+}
+
+TEST(words, stand_between_blanks) {
+  EXPECT_EQ(text::words(" one\ttwo\r\n three "),
+            (std::vector<std::string_view>{"one", "two", "three"}));
+  EXPECT_TRUE(text::words(" \t").empty());
+}
+
+TEST(whole_number, has_nothing_beside_it) {
+  EXPECT_EQ(text::whole_number<std::uint32_t>("42"), 42U);
+  EXPECT_EQ(text::whole_number<std::uint32_t>("ff", 16), 255U);
+  EXPECT_EQ(text::whole_number<std::int64_t>("-1"), -1);
+  for (const char* const other : {"", " 42", "42 ", "+42", "0x42", "-1", "4294967296"}) {
+    EXPECT_EQ(text::whole_number<std::uint32_t>(other), std::nullopt) << other;
+  }
+}
+
+TEST(number_list, has_numbers_in_a_row_as_one) {
+  EXPECT_EQ(text::number_list(std::vector<std::uint32_t>{}), "");
+  EXPECT_EQ(text::number_list(std::vector<std::uint32_t>{0, 1, 2, 3, 8}), "0-3,8");
+  EXPECT_EQ(text::number_list(std::vector<std::uint32_t>{8, 0, 1}), "8,0-1");
 }
 
 }  // namespace

@@ -10,6 +10,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/temporary_folder.hpp"
+
 namespace berth::interpose {
 namespace {
 
@@ -58,7 +60,7 @@ protected:
     std::ofstream(path(name), std::ios::binary) << text;
   }
 
-  temporary_folder folder = temporary_folder::create().value();
+  temporary_folder folder = temporary_folder::create("run").value();
 };
 
 TEST_F(recording_files_suite, are_those_that_were_made_since) {
@@ -97,17 +99,6 @@ TEST_F(recording_files_suite, replace_a_recording_of_the_same_name_and_nothing_e
 TEST_F(recording_files_suite, of_a_folder_are_named_after_the_program) {
   EXPECT_EQ(recording_files::prepare(folder.path().string(), "a%b").value().pattern(),
             path("a%%b-%p.berth"));
-}
-
-TEST(temporary_folder_suite, goes_with_its_object) {
-  fs::path path;
-  {
-    auto folder = temporary_folder::create().value();
-    path = folder.path();
-    const auto moved = std::move(folder);
-    EXPECT_TRUE(fs::is_directory(path));
-  }
-  EXPECT_FALSE(fs::exists(path));
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <filesystem>
 #include <numeric>
 #include <utility>
@@ -11,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "core/interval.hpp"
+#include "core/text.hpp"
 
 namespace berth::trace::recording {
 namespace {
@@ -32,14 +32,6 @@ constexpr std::array framework_files{
 std::string_view fact(const pairs& of, std::string_view key) {
   const auto found = of.find(key);
   return found != of.end() ? std::string_view(found->second) : std::string_view();
-}
-
-template <typename Number>
-std::optional<Number> number_of(std::string_view text) {
-  Number value{};
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return failure == std::errc() && end == text.data() + text.size() ? std::optional(value)
-                                                                    : std::nullopt;
 }
 
 void take_facts(const content& recorded, metadata& about) {
@@ -90,7 +82,7 @@ void each_numbered(const pairs& from, std::string_view prefix, Take take) {
        place != from.end() && place->first.starts_with(prefix); ++place) {
     const auto rest = std::string_view(place->first).substr(prefix.size());
     const auto dot = rest.find('.');
-    const auto number = number_of<std::uint32_t>(rest.substr(0, dot));
+    const auto number = text::whole_number<std::uint32_t>(rest.substr(0, dot));
     if (number && dot != std::string_view::npos) {
       take(*number, rest.substr(dot + 1), place->second);
     }
@@ -106,7 +98,7 @@ std::vector<device> devices_of(const content& recorded) {
                   if (key == "name") {
                     one.name = value;
                   } else if (key == "memory") {
-                    one.memory = number_of<bytes_t>(value);
+                    one.memory = text::whole_number<bytes_t>(value);
                   }
                 });
   std::vector<device> devices;
@@ -150,7 +142,7 @@ std::uint64_t dropped_by_recorder(const content& recorded) {
                         return sum > UINT64_MAX - one.events ? UINT64_MAX : sum + one.events;
                       });
   const auto stated = [](const pairs& of) {
-    return number_of<std::uint64_t>(fact(of, "dropped")).value_or(0);
+    return text::whole_number<std::uint64_t>(fact(of, "dropped")).value_or(0);
   };
   return std::max({in_blocks, stated(recorded.coverage),
                    recorded.end ? stated(*recorded.end) : std::uint64_t{0}});
@@ -252,7 +244,7 @@ std::string passed_words(const content& recorded) {
 // What `berth run --fix` has done. The rate is bytes over the time in which at least one of the
 // calls was under way: what the program has waited for.
 void note_fixed(const content& recorded, std::vector<std::string>& notes) {
-  const auto copies = number_of<std::uint64_t>(fact(recorded.coverage, "fix.copies"));
+  const auto copies = text::whole_number<std::uint64_t>(fact(recorded.coverage, "fix.copies"));
   if (!copies) {
     return;
   }
@@ -273,7 +265,8 @@ void note_fixed(const content& recorded, std::vector<std::string>& notes) {
   }
   const auto passed = passed_words(recorded);
   note += passed.empty() ? "" : fmt::format("; left to the runtime: {}", passed);
-  if (const auto differed = number_of<std::uint64_t>(fact(recorded.coverage, "fix.differed"))) {
+  if (const auto differed =
+          text::whole_number<std::uint64_t>(fact(recorded.coverage, "fix.differed"))) {
     note += fmt::format("; the self-check found {} that differed", *differed);
   }
   notes.push_back(std::move(note));
@@ -292,7 +285,7 @@ metadata describe(const content& recorded, const damage& losses, const conversio
   about.framework = framework_of(recorded);
   about.api = api_of(recorded);
   about.devices = devices_of(recorded);
-  about.rank = number_of<std::int64_t>(fact(recorded.process, "rank"));
+  about.rank = text::whole_number<std::int64_t>(fact(recorded.process, "rank"));
   each_numbered(recorded.coverage, "runtime.",
                 [&](std::uint32_t /*index*/, std::string_view key, const std::string& value) {
                   if (key == "version" && about.api_version.empty()) {

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "machine/hardware_facts.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace berth::machine {
+namespace {
+
+struct isa_ability {
+  std::string_view isa;
+  xnack_ability can;
+};
+// The kernel driver switches retries for each process from GC 9.4.2 on; older GFX9 have one switch
+// for all, and GFX10.3 and later have none. That a code object can be built for XNACK does not mean
+// that the driver offers it.
+constexpr std::array isa_abilities = {
+    isa_ability{"gfx900", xnack_ability::boot_parameter},
+    isa_ability{"gfx902", xnack_ability::boot_parameter},
+    isa_ability{"gfx904", xnack_ability::boot_parameter},
+    isa_ability{"gfx906", xnack_ability::boot_parameter},
+    isa_ability{"gfx908", xnack_ability::boot_parameter},
+    isa_ability{"gfx909", xnack_ability::boot_parameter},
+    isa_ability{"gfx90c", xnack_ability::boot_parameter},
+    isa_ability{"gfx90a", xnack_ability::per_process},
+    isa_ability{"gfx940", xnack_ability::per_process},
+    isa_ability{"gfx941", xnack_ability::per_process},
+    isa_ability{"gfx942", xnack_ability::per_process},
+    isa_ability{"gfx950", xnack_ability::per_process},
+};
+
+struct speed_generation {
+  std::string_view speed;  // GT/s
+  std::uint32_t generation;
+};
+constexpr std::array speeds = {
+    speed_generation{"2.5", 1},  speed_generation{"5", 2},    speed_generation{"5.0", 2},
+    speed_generation{"8", 3},    speed_generation{"8.0", 3},  speed_generation{"16", 4},
+    speed_generation{"16.0", 4}, speed_generation{"32", 5},   speed_generation{"32.0", 5},
+    speed_generation{"64", 6},   speed_generation{"64.0", 6},
+};
+
+}  // namespace
+
+xnack_ability xnack_ability_of(std::string_view isa) noexcept {
+  const auto* const known = std::ranges::find(isa_abilities, isa, &isa_ability::isa);
+  if (known != isa_abilities.end()) {
+    return known->can;
+  }
+  const bool is_graphics =
+      isa.starts_with("gfx103") || isa.starts_with("gfx11") || isa.starts_with("gfx12");
+  return is_graphics ? xnack_ability::none : xnack_ability::unknown;
+}
+
+std::optional<std::uint32_t> pcie_generation_of(std::string_view giga_transfers) noexcept {
+  const auto* const known = std::ranges::find(speeds, giga_transfers, &speed_generation::speed);
+  return known == speeds.end() ? std::nullopt : std::optional(known->generation);
+}
+
+namespace kfd {
+
+link_kind link_kind_of(std::uint64_t type, const place& one, const place& other) noexcept {
+  constexpr std::uint64_t hypertransport = 1;
+  constexpr std::uint64_t pcie = 2;
+  constexpr std::uint64_t qpi = 5;
+  constexpr std::uint64_t xgmi = 11;
+  const bool is_between_hosts =
+      one.kind == place_kind::numa_node && other.kind == place_kind::numa_node;
+  switch (type) {
+    case pcie:
+      return link_kind::pcie;
+    case xgmi:
+      return link_kind::xgmi;
+    case hypertransport:
+    case qpi:
+      return is_between_hosts ? link_kind::socket : link_kind::unknown;
+    default:
+      return link_kind::unknown;
+  }
+}
+
+std::optional<xgmi_links> xgmi_links_of(std::uint64_t least, std::uint64_t most,
+                                        std::string_view isa) noexcept {
+  constexpr std::uint64_t most_mb_per_s = 10'000'000;
+  // Older kernels give this for each link of every chip from MI200 on, whatever its rate is.
+  constexpr std::uint64_t fixed_mb_per_s = 50'000;
+  // Both are 0 where nobody knows.
+  if (least == 0 || most < least || most % least != 0 || most > most_mb_per_s) {
+    return std::nullopt;
+  }
+  xgmi_links found{.count = most / least, .gb_per_s = std::nullopt};
+  if (least != fixed_mb_per_s || isa == "gfx90a") {
+    found.gb_per_s = static_cast<double>(most) / 1000.0;
+  }
+  return found;
+}
+
+}  // namespace kfd
+}  // namespace berth::machine
