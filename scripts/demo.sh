@@ -34,7 +34,8 @@ find_way() {
 on x86-64"
   else
     scripts/install-deps emulated
-    if [[ -e /usr/include/hip/hiprtc.h ]] && ldconfig -p | grep -q 'libamdhip64\.so\.5'; then
+    # Not "| grep -q": it would end before ldconfig has written all, which pipefail calls a failure.
+    if [[ -e /usr/include/hip/hiprtc.h && $(ldconfig -p) == *libamdhip64.so.5* ]]; then
       way=emulated
     else
       why_not="there is no GPU here with its compiler (nvcc, hipcc), and the emulated one needs AMD's
