@@ -107,6 +107,10 @@ pages page_probe::look(const void* memory, bytes_t bytes, unsigned samples) cons
   return fresh > samples / 2 ? pages::fresh : pages::resident;
 }
 
+bool is_cached(const void* address) noexcept {
+  return is_in_memory(reinterpret_cast<std::uintptr_t>(address));
+}
+
 bool is_mapped(const void* memory, bytes_t bytes) noexcept {
   const auto first = reinterpret_cast<std::uintptr_t>(memory);
   if (bytes == 0) {

@@ -39,6 +39,9 @@ private:
   int pagemap_;  // of this process; -1: not to be had
 };
 
+// Whether the address's page is in memory, mapped in or not. One system call.
+[[nodiscard]] bool is_cached(const void* address) noexcept;
+
 // False where a part of [first, first + bytes) is surely not mapped. One system call, whose time
 // goes with the number of mappings, not with the bytes.
 [[nodiscard]] bool is_mapped(const void* first, bytes_t bytes) noexcept;

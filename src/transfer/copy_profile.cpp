@@ -31,7 +31,7 @@ constexpr std::array nominal_to_device{
     staging_rule{1 * mib, 4, 128 * kib, 512 * kib, 64 * kib, slot_store::streaming},
     staging_rule{3 * mib, 8, 256 * kib, 1 * mib, 64 * kib, slot_store::streaming},
     staging_rule{12 * mib, 15, 256 * kib, 2 * mib, 64 * kib, slot_store::demoted},
-    staging_rule{512 * mib, 15, 512 * kib, 4 * mib, 128 * kib, slot_store::demoted},
+    staging_rule{48 * mib, 15, 512 * kib, 4 * mib, 128 * kib, slot_store::demoted},
 };
 constexpr std::array nominal_to_host{
     staging_rule{1 * mib, 4, 128 * kib, 512 * kib, 64 * kib},

@@ -86,11 +86,13 @@ private:
   [[nodiscard]] bytes_t misplaced() const noexcept {
     return reinterpret_cast<std::uintptr_t>(memory_) % huge_page;
   }
+  // What is in the page cache is not asked for: a look at all its pages would cost more than the
+  // faults of the threads that read it (docs/performance.md).
   void ask_for(bytes_t offset, bytes_t bytes) const noexcept {
-    if (const bytes_t ahead = offset + read_ahead_distance; ahead < bytes_) {
+    const bytes_t ahead = offset + read_ahead_distance;
+    if (ahead < bytes_ && !runtime::is_cached(memory_ + ahead)) {
       advise_pages(memory_ + ahead, std::min(bytes, bytes_ - ahead), MADV_WILLNEED);
     }
-    advise_pages(memory_ + offset, bytes, runtime::advice_populate_read);
   }
 
   driver& gpu_;

@@ -11,7 +11,7 @@ constexpr bytes_t least_populated = 4 * mib;
 // How a fresh destination is filled where the profile leaves resident ones to the runtime: the
 // runtimes are ten times slower there.
 constexpr staging_rule fresh_rule{0, 1, 512 * kib, 4 * mib, 256 * kib};
-// Below this, asking for the pages of a mapped file costs more than threads gain.
+// Below this, faults of a mapped file's pages cost more than threads gain.
 constexpr bytes_t least_read_ahead = 2 * mib;
 
 bool is_file_source(const copy_facts& facts) noexcept {
@@ -45,7 +45,9 @@ decision staged(const copy_facts& facts, const staging_rule& rule, const engine_
     plan.populates = true;
     plan.threads = std::max(means.threads, 1U);
   }
-  plan.reads_ahead = is_file_source(facts);
+  // What is not there may be a file's: it is not told from memory that nobody has touched.
+  plan.reads_ahead =
+      facts.way == direction::host_to_device && facts.host_pages != runtime::pages::resident;
   // At least two blocks must fit into the ring, or link and threads take turns.
   plan.largest_block = std::min(plan.largest_block, std::max<bytes_t>(means.ring_bytes / 4, 1));
   plan.first_block = std::min(plan.first_block, plan.largest_block);
