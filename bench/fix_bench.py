@@ -4,8 +4,8 @@
 
 Method. Each case of fix_cases.py runs in two processes at once, one plain, one under `berth run --fix`,
 of which one works while the other waits. They take turns, and each pair of turns begins with the other
-one. In a turn the case's work is done several times in a row, the first of which is not counted: it finds
-what the other process has left in the CPU's caches. A turn's figure is the median of the rest, a case's
+one. In a turn the case's work is done for about TURN seconds, the first work of which is not counted: it
+finds what the other process has left in the CPU's caches. A turn's figure is the median of the rest, a case's
 the median over its pairs of the ratio plain / fixed, with the 95 % confidence interval of the ratios'
 geometric mean (Student's t on their logarithms). Before and after the pairs both processes check their
 result, element by element. A process that is not measured has run under --fix before, so that the
@@ -14,8 +14,8 @@ machine's copy profile is there: that is measured once for each machine.
     python3 bench/fix_bench.py --berth build/release/bin/berth [--set gain|same|all] [--pairs N] [--json FILE]
                                [--unrecorded]
 
-`--set gain` measures what should gain, with one process for all cases of a framework; `same` measures what
-should not become slower, each case in a process of its own. The bars stand in the table below.
+`--set gain` measures what should gain, `same` what should not become slower. Cases of one line of the tables
+below share their two processes. The bars stand there, too.
 `--unrecorded` has the fixed process run as `berth env --fix` says, which records nothing.
 """
 import argparse
@@ -64,38 +64,19 @@ GAIN = {
     },
 }
 # Seconds of work in a turn.
-TURN = 0.04
+TURN = 0.05
 # Nothing slower: 1 / ratio at most this, at its 95 % bound.
 MOST = 1.02
 SAME = [
-    "torch_many_to_4k",
-    "torch_many_cpu_4k",
-    "torch_many_to_64k",
-    "torch_many_cpu_64k",
-    "torch_many_to_512k",
-    "torch_many_cpu_512k",
-    "torch_many_to_1024k",
-    "torch_many_cpu_1024k",
-    "torch_train_resident",
-    "torch_items",
-    "torch_pinned_to",
-    "torch_pinned_cpu",
-    "torch_graph",
-    "torch_streams",
-    "torch_overlap",
-    "torch_threads_512k",
-    "torch_threads_16m",
-    "torch_mixed_sizes",
-    "torch_device_to_device",
-    "torch_loader",
-    "torch_loader_pinned",
-    "cupy_asarray_256",
-    "cupy_managed",
-    "jax_put_64",
-    "jax_put_256",
-    "jax_get_256",
-    "torch_load",
-    "safetensors_load_file",
+    ["torch_many_to_4k", "torch_many_cpu_4k", "torch_many_to_64k", "torch_many_cpu_64k"],
+    ["torch_many_to_512k", "torch_many_cpu_512k", "torch_many_to_1024k", "torch_many_cpu_1024k"],
+    ["torch_train_resident", "torch_items", "torch_graph", "torch_device_to_device"],
+    ["torch_pinned_to", "torch_pinned_cpu", "torch_streams", "torch_overlap"],
+    ["torch_threads_512k", "torch_threads_16m", "torch_mixed_sizes"],
+    ["torch_loader", "torch_loader_pinned"],
+    ["cupy_asarray_256", "cupy_managed"],
+    ["jax_put_64", "jax_put_256", "jax_get_256"],
+    ["torch_load", "safetensors_load_file"],
 ]
 # Student's t, 97.5 %, by degrees of freedom; beyond the table the last one is used, which is larger.
 T = {
@@ -159,8 +140,8 @@ def interval(ratios):
 
 
 def works_in_turn(seconds):
-    """How often a work of that length is done in a turn: about TURN in all, and twice at least."""
-    return max(2, min(200, math.ceil(TURN / seconds) + 1))
+    """How often a work of that length is done in a turn, the first one included."""
+    return max(3, min(200, math.ceil(TURN / seconds) + 1))
 
 
 def run_case(plain, fixed, pairs, seconds):
@@ -168,15 +149,17 @@ def run_case(plain, fixed, pairs, seconds):
     copied = plain.read()["copied"]
     fixed.read()
     right = [worker.ask("check")["right"] for worker in (plain, fixed)]
-    first = [min(worker.ask("go 3")["seconds"]) for worker in (plain, fixed)]
-    works = works_in_turn(max(first))
+    works = {
+        name: works_in_turn(min(worker.ask("go 3")["seconds"]))
+        for name, worker in (("plain", plain), ("fixed", fixed))
+    }
     times = {"plain": [], "fixed": [], "pinned": []}
     begin = time.monotonic()
     for at in range(pairs):
         order = (("plain", plain), ("fixed", fixed))
         for name, worker in order if at % 2 == 0 else order[::-1]:
-            times[name].append(statistics.median(worker.ask(f"go {works}")["seconds"][1:]))
-        pinned = plain.ask(f"pinned {works}")["seconds"]
+            times[name].append(statistics.median(worker.ask(f"go {works[name]}")["seconds"][1:]))
+        pinned = plain.ask(f"pinned {works['fixed']}")["seconds"]
         if pinned:
             times["pinned"].append(statistics.median(pinned[1:]))
         if at >= 4 and time.monotonic() - begin > seconds:
@@ -287,7 +270,7 @@ def main():
         if words.set in ("gain", "all"):
             groups += [(list(cases), cases) for cases in GAIN.values()]
         if words.set in ("same", "all"):
-            groups += [([name], {name: (None, None)}) for name in SAME]
+            groups += [(cases, dict.fromkeys(cases, (None, None))) for cases in SAME]
         for cases, bars in groups:
             chosen = [name for name in cases if not words.only or words.only in name]
             if chosen:

@@ -87,7 +87,7 @@ struct copy_plan {
   bytes_t largest_block = 0;  ///< and shrink again at the end
   bytes_t piece = 0;          ///< what one thread copies at a time
   bool populates = false;     ///< fresh destination pages are made present beforehand
-  bool reads_ahead = false;   ///< the source is a mapped file
+  bool reads_ahead = false;   ///< the source is, or may be, a mapped file
 };
 
 /// Where the time of a copy went. All times by the driver's clock.
@@ -310,6 +310,12 @@ public:
   [[nodiscard]] result<void> try_prepare();
   /// @throws berth::exception
   void prepare() { try_prepare().value(); }
+
+  /// Gives back the rings that no copy uses, and returns the bytes of page-locked memory that were
+  /// theirs. The next copy that wants one has it made again, and is left to the runtime meanwhile
+  /// where that is not worth waiting for. Blocks as the runtime does that un-registers memory: for
+  /// all work of the device.
+  bytes_t trim() noexcept;
 
 private:
   explicit copy_engine(std::shared_ptr<transfer::engine_state> state) noexcept;

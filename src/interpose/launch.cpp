@@ -28,6 +28,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // In the order of their enumerations.
+constexpr const char* usual_kept_mib = "1024";
 constexpr std::array<std::string_view, 2> device_times_words = {"auto", "off"};
 constexpr std::array<std::string_view, 3> stacks_words = {"auto", "off", "all"};
 
@@ -162,10 +163,18 @@ std::vector<program::variable> variables_of(const recording_options& options) {
   if (options.copies == copies::never_fixed) {
     add(fix_variable, "0");
   }
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): read only
-  const char* const wish = std::getenv(fix_variable);
-  if (options.copies == copies::fixed && (wish == nullptr || *wish == '\0')) {
-    add(fix_variable, "1");
+  const auto add_default = [&](const char* name, const char* value) {
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): read only
+    const char* const wish = std::getenv(name);
+    if (wish == nullptr || *wish == '\0') {
+      add(name, value);
+    }
+  };
+  if (options.copies == copies::fixed) {
+    add_default(fix_variable, "1");
+  }
+  if (options.pinned == freed_pinned::kept) {
+    add_default(fix_pinned_variable, usual_kept_mib);
   }
   return made;
 }

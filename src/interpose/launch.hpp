@@ -27,6 +27,12 @@ enum class copies : std::uint8_t {
   never_fixed,
 };
 
+// What becomes of page-locked memory that the program frees.
+enum class freed_pinned : std::uint8_t {
+  given_back,  // unless the environment says otherwise
+  kept,        // for the next allocation of the same sort
+};
+
 struct recording_options {
   std::string file;  // a pattern: %p process, %h host, %r rank, %% percent
   berth::interpose::device_times device_times = device_times::automatic;
@@ -34,6 +40,7 @@ struct recording_options {
   contents content = contents::unread;
   berth::interpose::children children = children::recorded;
   berth::interpose::copies copies = copies::left_alone;
+  berth::interpose::freed_pinned pinned = freed_pinned::given_back;
   std::optional<std::chrono::nanoseconds> delay;     // from the program's start
   std::optional<std::chrono::nanoseconds> duration;  // of the recording
   std::string signal;                                // "USR2"; empty: none
@@ -45,6 +52,8 @@ inline constexpr const char* only_process_variable = "BERTH_RECORD_ONLY";
 // The variable that has copies fixed: "1", or "check" to compare each. Where the environment has it
 // already, that counts, so that "0" switches off what a script has switched on.
 inline constexpr const char* fix_variable = "BERTH_FIX";
+// MiB of freed page-locked memory that are kept; the same holds.
+inline constexpr const char* fix_pinned_variable = "BERTH_FIX_PINNED";
 
 // What the library reads; only what differs from its defaults. Neither LD_PRELOAD nor
 // BERTH_RECORD_ONLY is among them.

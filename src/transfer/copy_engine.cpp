@@ -151,5 +151,8 @@ result<copy_plan> copy_engine::try_plan(const void* dst, const void* src, bytes_
 result<void> copy_engine::try_prepare() {
   return state_->prepare();
 }
+bytes_t copy_engine::trim() noexcept {
+  return state_->trim();
+}
 
 }  // namespace berth

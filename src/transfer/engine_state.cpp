@@ -175,6 +175,11 @@ decision engine_state::decide_staging(const copy_facts& facts, const staging_wis
   auto what = decide(facts, means());
   if (what.plan.reason == copy_reason::not_ready) {
     begin_set_up();
+  } else if (is_staged(what.plan) && !has_lane() && !is_worth_waiting(facts)) {
+    // All were given back: one is made behind this copy.
+    wants_lane_.store(true);
+    workers_.front()->wake();
+    return {.plan = {.reason = copy_reason::not_ready, .way = facts.way, .bytes = facts.bytes}};
   }
   return what;
 }

@@ -85,6 +85,7 @@ public:
   [[nodiscard]] result<void> keep(std::span<std::byte> memory);
   [[nodiscard]] result<void> forget(std::span<std::byte> memory);
   [[nodiscard]] result<void> prepare();
+  bytes_t trim() noexcept;
 
   [[nodiscard]] runtime::driver& gpu() const noexcept { return home_->gpu(); }
   // Below this, copies need no look at what they are between.
@@ -146,6 +147,7 @@ private:
   // --- lanes ---
   [[nodiscard]] lane* take_lane(unsigned spare);
   void refresh_lanes();
+  [[nodiscard]] bool has_lane() const noexcept;
   // For how long a copy waits for a ring.
   enum class patience : std::uint8_t {
     brief,    // then the runtime can make the copy

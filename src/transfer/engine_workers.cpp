@@ -367,7 +367,8 @@ bool engine_state::background_work() {
     auto expected = lane_phase::absent;
     if (lanes_[index].phase.compare_exchange_strong(expected, lane_phase::making)) {
       if (!make_lane(lanes_[index])) {
-        lane_limit_.store(index);  // no memory for more: copies share what there is
+        // No memory for more: copies share what there is. For the first one it is tried again.
+        lane_limit_.store(std::max(index, 1U));
       }
       return true;
     }
@@ -492,6 +493,37 @@ void engine_state::refresh_lanes() {
       one.phase.compare_exchange_strong(expected, lane_phase::free);
     }
   }
+}
+
+bool engine_state::has_lane() const noexcept {
+  return std::any_of(lanes_.begin(), lanes_.end(), [](const lane& one) {
+    const auto phase = one.phase.load();
+    return phase != lane_phase::absent && phase != lane_phase::making;
+  });
+}
+
+// A lane that is being given back is `making` meanwhile: nobody takes it, nobody makes it.
+bytes_t engine_state::trim() noexcept {
+  if (getpid() != process_ || setup_.load() != setup_phase::ready || ending_.load()) {
+    return 0;
+  }
+  refresh_lanes();
+  bytes_t given_back = 0;
+  for (auto& one : lanes_) {
+    {
+      const std::scoped_lock lock(lanes_mutex_);
+      auto expected = lane_phase::free;
+      if (!one.phase.compare_exchange_strong(expected, lane_phase::making)) {
+        continue;
+      }
+    }
+    one.job.reset();
+    static_cast<void>(gpu().destroy_event(one.fence));
+    given_back += one.through->bytes();
+    one.through.reset();
+    one.phase.store(lane_phase::absent);
+  }
+  return given_back;
 }
 
 // A free lane, if `spare` others could still be had after it.

@@ -40,6 +40,7 @@ public:
   // No DMA may still use it, unless it was abandoned.
   ~ring();
 
+  [[nodiscard]] bytes_t bytes() const noexcept { return bytes_; }
   [[nodiscard]] runtime::stream_handle stream() const noexcept { return *stream_; }
   [[nodiscard]] runtime::event_handle event(std::uint32_t block) const noexcept {
     return events_[block % most_blocks];

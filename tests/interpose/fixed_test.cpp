@@ -250,6 +250,57 @@ fixed_run run_with(const std::string& variable) {
   return run;
 }
 
+long uncopied_kib(const std::string& err, const std::string& when) {
+  const auto at = err.find("uncopied " + when + " ");
+  return at == std::string::npos ? -1 : std::stol(err.substr(at + 10 + when.size()));
+}
+
+fixed_run run_program_with(const std::string& variable, const std::string& wish,
+                           const std::string& program) {
+  const scratch traces;
+  fixed_run run;
+  run.end = run_command({"env", "BERTH_FIX_PROFILE=nominal", variable, BERTH_COMMAND, "run", wish,
+                         "--emulate", "mi210", "--record", traces.file("%p.trace"), "--",
+                         program_path(program)});
+  for (const auto& file : traces.files()) {
+    add_counts(recorded_file::read(file), run);
+  }
+  return run;
+}
+
+TEST(Fix, GivesItsRingsBackWhereTheProgramWaitsForAnIdleDevice) {
+  BERTH_REQUIRE_ROCM();
+  auto run = run_program_with("BERTH_FIX_IDLE=1", "--fix", "hip_pageable_pauses");
+  ASSERT_EQ(run.end.status, 0) << run.end.err;
+  EXPECT_EQ(run.end.out, plain_output("hip_pageable_pauses"));
+  EXPECT_GE(uncopied_kib(run.end.err, "before") - uncopied_kib(run.end.err, "after"), 4096)
+      << run.end.err;
+  EXPECT_GE(run.counts["passed.not_ready"], 1U) << "a ring is made behind the first copy after it";
+  EXPECT_GE(run.counts["copies"], 8U) << "and then they are fixed again";
+}
+
+TEST(Fix, KeepsItsRingsWhereThatIsAskedFor) {
+  BERTH_REQUIRE_ROCM();
+  const auto run = run_program_with("BERTH_FIX_IDLE=0", "--fix", "hip_pageable_pauses");
+  ASSERT_EQ(run.end.status, 0) << run.end.err;
+  EXPECT_GE(uncopied_kib(run.end.err, "after"), 4096) << run.end.err;
+  EXPECT_EQ(uncopied_kib(run.end.err, "before"), uncopied_kib(run.end.err, "after"));
+}
+
+TEST(Fix, KeepsFreedPinnedMemoryForTheNextAllocationIfAsked) {
+  BERTH_REQUIRE_ROCM();
+  auto run = run_program_with("BERTH_FIX_PINNED=64", "--fix=pinned", "hip_pinned_reuse");
+  ASSERT_EQ(run.end.status, 0) << run.end.out << run.end.err;
+  EXPECT_EQ(run.end.out, plain_output("hip_pinned_reuse"));
+  EXPECT_GE(run.counts["reused"], 11U) << "all but the first of the twelve of one sort";
+  EXPECT_THAT(run.end.err, testing::HasSubstr("served by freed blocks"));
+  auto tight = run_program_with("BERTH_FIX_PINNED=4", "--fix=pinned", "hip_pinned_reuse");
+  EXPECT_EQ(tight.end.status, 0) << tight.end.err;
+  EXPECT_EQ(tight.counts["reused"], 0U) << "no block is within the budget";
+  auto off = run_program_with("BERTH_FIX=1", "--fix", "hip_pinned_reuse");
+  EXPECT_EQ(off.counts["reused"], 0U);
+}
+
 TEST(Fix, SaysThatWithoutPageLockedMemoryThereIsNoEngine) {
   BERTH_REQUIRE_ROCM();
   auto run = run_with("BERTH_FIX_MEMORY=0");

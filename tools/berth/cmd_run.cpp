@@ -115,6 +115,7 @@ result<interpose::recording_options> recording_options_of(const recording_words&
   interpose::recording_options made;
   made.content = words.content;
   made.children = words.children;
+  made.pinned = words.pinned;
   made.copies = words.copies;
   const auto times = interpose::parse_device_times(words.device_times);
   const auto wanted_stacks = interpose::parse_stacks(words.stacks);

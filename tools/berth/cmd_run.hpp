@@ -23,6 +23,7 @@ struct recording_words {
   interpose::contents content = interpose::contents::unread;
   interpose::children children = interpose::children::recorded;
   interpose::copies copies = interpose::copies::left_alone;
+  interpose::freed_pinned pinned = interpose::freed_pinned::given_back;
 };
 // @errors usage
 [[nodiscard]] result<interpose::recording_options> recording_options_of(

@@ -46,7 +46,7 @@ struct verbs {
   std::string format = "text";
   bool content = false;
   bool no_children = false;
-  bool fix = false;
+  std::string fix;  // "copies", "pinned"; empty: nothing
   bool docker = false;
   bool slurm = false;
   bool mpirun = false;
@@ -202,8 +202,10 @@ void add_recording_options(CLI::App& verb, berth::cli::recording_words& words, v
       ->type_name("");
   verb.add_flag("--content", parsed.content,
                 "Sample what is copied to the device, to find copies of unchanged data");
-  verb.add_flag("--fix", parsed.fix,
-                "Make copies of pageable memory by berth's copy engine, where that is faster");
+  verb.add_flag("--fix{copies}", parsed.fix,
+                "Make copies of pageable memory by berth's copy engine, where that is faster; "
+                "--fix=pinned: keep freed page-locked memory for the next allocation, too")
+      ->check(CLI::IsMember({"copies", "pinned"}));
   verb.add_option("--delay", words.delay, "Begin so many seconds after the start")
       ->type_name("SECONDS");
   verb.add_option("--duration", words.duration, "Record so many seconds")->type_name("SECONDS");
@@ -291,7 +293,8 @@ berth::cli::env_form form_of(const verbs& parsed) {
 void complete_recording(berth::cli::recording_words& words, const verbs& parsed) {
   using namespace berth::interpose;
   words.content = parsed.content ? contents::hashed : contents::unread;
-  words.copies = parsed.fix ? copies::fixed : copies::left_alone;
+  words.copies = parsed.fix.empty() ? copies::left_alone : copies::fixed;
+  words.pinned = parsed.fix == "pinned" ? freed_pinned::kept : freed_pinned::given_back;
   words.children = parsed.no_children ? children::left_out : children::recorded;
 }
 

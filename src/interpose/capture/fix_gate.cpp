@@ -6,9 +6,12 @@
 
 #include <array>
 #include <atomic>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <system_error>
 
+#include "interpose/capture/clock.hpp"
 #include "interpose/capture/coverage.hpp"
 #include "interpose/capture/kept_errno.hpp"
 #include "interpose/capture/real_calls.hpp"
@@ -25,6 +28,13 @@ std::atomic<gate> door{gate::closed};
 std::atomic<fix::copy_function> engine{nullptr};     // written before the door is open
 std::atomic<fix::end_function> engine_end{nullptr};  // likewise
 std::atomic<pid_t> owner{0};                         // who has opened the door; 0: nobody yet
+std::atomic<fix::give_back_function> engine_give_back{nullptr};  // likewise
+std::atomic<fix::pinned_function> engine_pinned{nullptr};        // likewise
+std::atomic<std::uint64_t> last_fixed_ns{0};                     // 0: no rings since the last
+std::atomic<std::uint64_t> idle_ns{0};                           // 0: rings stay
+std::atomic<std::uint64_t> pinned_budget{0};                     // bytes; 0: nothing is kept
+std::atomic<int> captures{0};                                    // under way
+std::atomic<std::uint64_t> reused_blocks{0};
 std::atomic<std::uint64_t> fixed_copies{0};
 std::atomic<std::uint64_t> fixed_bytes{0};
 std::atomic<std::uint64_t> differing_copies{0};
@@ -38,6 +48,26 @@ struct target {
   std::atomic<bool> is_being_found{false};
 };
 std::array<target, 2> targets{};  // NOLINT: as above
+
+constexpr std::uint64_t ns_per_second = 1'000'000'000;
+constexpr std::uint64_t default_idle_seconds = 10;
+// Of seconds, or MiB: more is no sensible setting.
+constexpr std::uint64_t most_of_a_setting = 1U << 20U;
+
+std::string_view variable(const char* name) noexcept {
+  const char* const value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): read only
+  return value == nullptr ? std::string_view{} : std::string_view(value);
+}
+
+// What is no number counts as not set.
+std::uint64_t number_or(const char* name, std::uint64_t otherwise) noexcept {
+  const auto word = variable(name);
+  std::uint64_t value = 0;
+  const auto [end, failure] = std::from_chars(word.data(), word.data() + word.size(), value);
+  return failure == std::errc{} && end == word.data() + word.size() && value <= most_of_a_setting
+             ? value
+             : otherwise;
+}
 
 // libberth_fix.so lies beside this library.
 bool find_engine(std::array<char, 4096>& path) noexcept {
@@ -70,11 +100,15 @@ bool find_engine(std::array<char, 4096>& path) noexcept {
 void open_door() noexcept {
   std::array<char, 4096> path{};
   void* const library = find_engine(path) ? ::dlopen(path.data(), RTLD_NOW | RTLD_LOCAL) : nullptr;
-  void* const function =
-      library == nullptr ? nullptr : real_dlsym()(library, fix::copy_function_name);
-  engine.store(reinterpret_cast<fix::copy_function>(function));
-  engine_end.store(reinterpret_cast<fix::end_function>(
-      library == nullptr ? nullptr : real_dlsym()(library, fix::end_function_name)));
+  const auto find = [library](const char* name) {
+    return library == nullptr ? nullptr : real_dlsym()(library, name);
+  };
+  engine_end.store(reinterpret_cast<fix::end_function>(find(fix::end_function_name)));
+  engine_give_back.store(
+      reinterpret_cast<fix::give_back_function>(find(fix::give_back_function_name)));
+  engine_pinned.store(reinterpret_cast<fix::pinned_function>(find(fix::pinned_function_name)));
+  const auto function = reinterpret_cast<fix::copy_function>(find(fix::copy_function_name));
+  engine.store(function);
   door.store(function == nullptr ? gate::none : gate::open, std::memory_order_release);
 }
 
@@ -150,11 +184,37 @@ fix::outcome ask(fix::request& what, bool way_is_known, const void* real) noexce
   return how;
 }
 
+// Asks the library for a step; false also where there is none.
+bool step_pinned(fix::pinned_request& what, const void* real) noexcept {
+  const kept_errno kept;
+  what.library = library_of(what.of, real);
+  if (what.library == nullptr || !is_own_process() || pass_door() != fix::pass::none) {
+    return false;
+  }
+  what.budget = pinned_budget.load(std::memory_order_relaxed);
+  const auto function = engine_pinned.load(std::memory_order_relaxed);
+  return function != nullptr && function(&what);
+}
+
+fix::pinned_request pinned_request_of(fix::pinned_step step, const pinned_block& block,
+                                      void* memory) noexcept {
+  fix::pinned_request made;
+  made.step = step;
+  made.of = row_of(block.call).api == api::hip ? fix::runtime::hip : fix::runtime::cuda;
+  made.call = static_cast<std::uint32_t>(block.call);
+  made.flags = block.flags;
+  made.bytes = block.bytes;
+  made.memory = memory;
+  return made;
+}
+
 }  // namespace
 
 void start_fixing() noexcept {
-  const char* const word = std::getenv("BERTH_FIX");  // NOLINT(concurrency-mt-unsafe)
-  mode.store(fixing_of(word == nullptr ? std::string_view{} : std::string_view(word)));
+  const auto wanted = fixing_of(variable("BERTH_FIX"));
+  idle_ns.store(number_or("BERTH_FIX_IDLE", default_idle_seconds) * ns_per_second);
+  pinned_budget.store(wanted == fixing::off ? 0 : number_or("BERTH_FIX_PINNED", 0) << 20U);
+  mode.store(wanted);
 }
 
 fixing fixing_now() noexcept {
@@ -169,11 +229,67 @@ void end_fixing() noexcept {
   }
 }
 
+void note_idle_device() noexcept {
+  const auto last = last_fixed_ns.load(std::memory_order_relaxed);
+  const auto after = idle_ns.load(std::memory_order_relaxed);
+  if (last == 0 || after == 0 || monotonic_ns() - last < after || !is_own_process()) {
+    return;
+  }
+  const auto give_back = engine_give_back.load();
+  if (last_fixed_ns.exchange(0) != 0 && door.load() == gate::open && give_back != nullptr) {
+    const kept_errno kept;
+    give_back();
+  }
+}
+
+bool keeps_pinned() noexcept {
+  return pinned_budget.load(std::memory_order_relaxed) > 0;
+}
+
+bool take_pinned(const pinned_block& wanted, void*& memory, const void* real) noexcept {
+  auto what = pinned_request_of(fix::pinned_step::take, wanted, nullptr);
+  if (!step_pinned(what, real)) {
+    return false;
+  }
+  memory = what.memory;
+  reused_blocks.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
+void note_pinned(const pinned_block& made, void* memory, const void* real) noexcept {
+  auto what = pinned_request_of(fix::pinned_step::note, made, memory);
+  static_cast<void>(step_pinned(what, real));
+}
+
+bool keep_pinned(call_id call, void* memory, const void* real) noexcept {
+  // A block that the runtime gets back must be forgotten in any case.
+  auto what =
+      pinned_request_of(captures.load() > 0 ? fix::pinned_step::forget : fix::pinned_step::keep,
+                        {.call = call}, memory);
+  return memory != nullptr && step_pinned(what, real);
+}
+
+bool release_pinned(const pinned_block& wanted, const void* real) noexcept {
+  auto what = pinned_request_of(fix::pinned_step::release, wanted, nullptr);
+  return step_pinned(what, real);
+}
+
+void note_capture_begun() noexcept {
+  captures.fetch_add(1);
+}
+
+void note_capture_ended() noexcept {
+  auto seen = captures.load();
+  while (seen > 0 && !captures.compare_exchange_weak(seen, seen - 1)) {
+  }
+}
+
 fix_counts count_fixed() noexcept {
   fix_counts counts{.mode = fixing_now(),
                     .copies = fixed_copies.load(),
                     .bytes = fixed_bytes.load(),
-                    .differed = differing_copies.load()};
+                    .differed = differing_copies.load(),
+                    .reused = reused_blocks.load()};
   for (std::size_t index = 0; index < fix::pass_count; ++index) {
     counts.passed[index] = passed_copies[index].load();
   }
@@ -191,6 +307,7 @@ bool fix_copy(fix::request& what, bool way_is_known, const void* real) noexcept 
     note_passed(how.why);
     return false;
   }
+  last_fixed_ns.store(monotonic_ns(), std::memory_order_relaxed);
   fixed_copies.fetch_add(1, std::memory_order_relaxed);
   fixed_bytes.fetch_add(what.bytes, std::memory_order_relaxed);
   return true;

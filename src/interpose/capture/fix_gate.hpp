@@ -33,12 +33,41 @@ void start_fixing() noexcept;
 // copies under way.
 void end_fixing() noexcept;
 
+// After a call that has waited for all work of the device: rings that have been idle for long are
+// given back, which would wait for the same.
+void note_idle_device() noexcept;
+
+// --- The program's page-locked memory
+// ---------------------------------------------------------------
+// Freed blocks are kept for the next allocation of the same sort, where that is asked for. `real`:
+// the function that the call goes to.
+
+struct pinned_block {
+  call_id call = call_id::none;  // that allocates
+  std::uint64_t bytes = 0;
+  std::uint64_t flags = 0;
+};
+
+[[nodiscard]] bool keeps_pinned() noexcept;
+[[nodiscard]] bool take_pinned(const pinned_block& wanted, void*& memory,
+                               const void* real) noexcept;
+void note_pinned(const pinned_block& made, void* memory, const void* real) noexcept;
+// True: the free is not to be made. Blocks as it would.
+[[nodiscard]] bool keep_pinned(call_id call, void* memory, const void* real) noexcept;
+// True: the runtime has got kept blocks back.
+[[nodiscard]] bool release_pinned(const pinned_block& wanted, const void* real) noexcept;
+
+// While a stream records a graph, nothing is kept: waiting for the device would spoil the capture.
+void note_capture_begun() noexcept;
+void note_capture_ended() noexcept;
+
 // For coverage.
 struct fix_counts {
   fixing mode = fixing::off;
   std::uint64_t copies = 0;
   std::uint64_t bytes = 0;
   std::uint64_t differed = 0;
+  std::uint64_t reused = 0;  // allocations of page-locked memory that a kept block has served
   std::array<std::uint64_t, fix::pass_count> passed{};  // of copies that are large enough
 };
 [[nodiscard]] fix_counts count_fixed() noexcept;

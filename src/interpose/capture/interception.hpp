@@ -72,6 +72,29 @@ template <call_id Call>
 inline constexpr call_schema schema_for = schema_of(Call);
 
 // The copy engine's copy where that is asked for and makes it, else the call itself.
+// A block that the program has freed before, or the call.
+template <call_id Call, class Result, class... Flags>
+[[nodiscard]] Result allocate_pinned(Result (*real)(void**, std::size_t, Flags...),
+                                     void** out_memory, std::size_t bytes, Flags... flags) {
+  const pinned_block wanted{
+      .call = Call, .bytes = bytes, .flags = (std::uint64_t{0} + ... + flags)};
+  const auto* const function = reinterpret_cast<const void*>(real);
+  if (out_memory == nullptr || bytes == 0) {
+    return real(out_memory, bytes, flags...);
+  }
+  if (take_pinned(wanted, *out_memory, function)) {
+    return 0;
+  }
+  Result status = real(out_memory, bytes, flags...);
+  if (status != 0 && release_pinned(wanted, function)) {
+    status = real(out_memory, bytes, flags...);
+  }
+  if (status == 0) {
+    note_pinned(wanted, *out_memory, function);
+  }
+  return status;
+}
+
 template <call_id Call, class Result, class... Arguments>
 [[gnu::always_inline]] inline Result carry_out(const call_scope& scope,
                                                Result (*real)(Arguments...),
@@ -84,6 +107,22 @@ template <call_id Call, class Result, class... Arguments>
       }
       return 0;
     }
+  }
+  if constexpr (row_of(Call).operation == "allocate_pinned") {
+    if (keeps_pinned() && scope.is_outermost()) {
+      return allocate_pinned<Call>(real, arguments...);
+    }
+  } else if constexpr (row_of(Call).operation == "free_pinned") {
+    if (keeps_pinned() && scope.is_outermost() &&
+        keep_pinned(Call, arguments..., reinterpret_cast<const void*>(real))) {
+      return 0;
+    }
+  } else if constexpr (row_of(Call).operation == "synchronize_device") {
+    const Result status = real(arguments...);
+    if (status == 0 && fixing_now() != fixing::off && scope.is_outermost()) {
+      note_idle_device();
+    }
+    return status;
   }
   return real(arguments...);
 }
@@ -105,6 +144,16 @@ template <call_id Call, class Result, class... Arguments>
     if (status == 0) {
       begin_device_times(row_of(Call).api);
     }
+    return status;
+  } else if constexpr (row_of(Call).operation == "begin_capture") {
+    const Result status = real(arguments...);
+    if (status == 0) {
+      note_capture_begun();
+    }
+    return status;
+  } else if constexpr (row_of(Call).operation == "end_capture") {
+    const Result status = real(arguments...);
+    note_capture_ended();  // also of one that has failed
     return status;
   } else if constexpr (row_of(Call).operation == "reset_device") {
     end_fixing();

@@ -93,6 +93,9 @@ void put_fixing(pair_writer& pairs, const fix_counts& counts) noexcept {
   if (counts.mode == fixing::checked) {
     pairs.put("fix.differed", counts.differed);
   }
+  if (counts.reused > 0) {
+    pairs.put("fix.reused", counts.reused);
+  }
   for (std::size_t index = 1; index < fix::pass_count; ++index) {
     if (counts.passed[index] > 0) {
       std::array<char, 64> key{};

@@ -22,6 +22,8 @@ namespace gpu = berth::runtime;
 
 // Of all rings together.
 constexpr bytes_t most_pinned = 256 * mib;
+// What a self-check reads back at once.
+constexpr bytes_t check_bytes = 4 * mib;
 
 std::string_view variable(const char* name) {
   const char* const value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): read only
@@ -215,15 +217,16 @@ outcome copier::staged(const request& what, transfer::engine_state& engine) {
   if (why != pass::none || what.check == self_check::off) {
     return {.why = why};
   }
-  return compared(what);
+  return compared(what, made->way);
 }
 
-outcome copier::compared(const request& what) {
+outcome copier::compared(const request& what, direction way) {
   const auto shape = rows_of(what);
   for (std::size_t row = 0; row < shape.rows; ++row) {
-    const auto how =
-        compared_run(what, static_cast<std::byte*>(shape.dst) + row * shape.dst_pitch,
-                     static_cast<const std::byte*>(shape.src) + row * shape.src_pitch, shape.width);
+    const auto* const dst = static_cast<const std::byte*>(shape.dst) + row * shape.dst_pitch;
+    const auto* const src = static_cast<const std::byte*>(shape.src) + row * shape.src_pitch;
+    const bool up = way == direction::host_to_device;
+    const auto how = compared_run(up ? src : dst, up ? dst : src, shape.width, stream_of(what));
     if (how.why != pass::none) {
       return how;
     }
@@ -231,29 +234,121 @@ outcome copier::compared(const request& what) {
   return {.why = pass::none};
 }
 
-// The runtime's own copies of both ends, part by part, must be the same bytes.
-outcome copier::compared_run(const request& what, const void* dst, const void* src, bytes_t bytes) {
-  constexpr bytes_t most_at_once = 4 * mib;
-  std::vector<std::byte> from(std::min<bytes_t>(bytes, most_at_once));
-  std::vector<std::byte> to(from.size());
-  const auto stream = stream_of(what);
-  for (bytes_t done = 0; done < bytes; done += from.size()) {
-    const auto part = std::min<bytes_t>(from.size(), bytes - done);
-    const auto read = [&](std::vector<std::byte>& into, const void* memory) {
-      return gpu_->copy_async(into.data(), static_cast<const std::byte*>(memory) + done, part,
-                              stream);
-    };
-    if (!read(from, src) || !read(to, dst) || !gpu_->synchronize_stream(stream)) {
-      return {.why = pass::failed};
-    }
-    if (std::memcmp(from.data(), to.data(), part) != 0) {
-      return {.why = pass::failed, .differed = true};
+// What the runtime's own copies read back from the device must be the bytes that the host has.
+outcome copier::compared_run(const std::byte* host, const std::byte* device, bytes_t bytes,
+                             gpu::stream_handle stream) {
+  auto buffer = take_check_buffer();
+  outcome how{.why = pass::none};
+  for (bytes_t done = 0; done < bytes && how.why == pass::none; done += check_bytes) {
+    const auto part = std::min<bytes_t>(check_bytes, bytes - done);
+    if (!gpu_->copy_async(buffer.get(), device + done, part, stream) ||
+        !gpu_->synchronize_stream(stream)) {
+      how = {.why = pass::failed};
+    } else if (std::memcmp(buffer.get(), host + done, part) != 0) {
+      how = {.why = pass::failed, .differed = true};
     }
   }
-  return {.why = pass::none};
+  put_back(std::move(buffer));
+  return how;
+}
+
+copier::check_buffer copier::take_check_buffer() {
+  const std::scoped_lock lock(checking_);
+  if (check_buffers_.empty()) {
+    return check_buffer(new std::byte[check_bytes]);  // NOLINT: not to be cleared
+  }
+  auto one = std::move(check_buffers_.back());
+  check_buffers_.pop_back();
+  return one;
+}
+
+void copier::put_back(check_buffer one) {
+  const std::scoped_lock lock(checking_);
+  check_buffers_.push_back(std::move(one));
+}
+
+// --- The program's page-locked memory -----------------------------------------------------------
+
+bool copier::handle_pinned(pinned_request& what) {
+  const auto device = gpu_->current_device();
+  if (!device || (contexts_ && !contexts_->is_current())) {
+    if (what.step == pinned_step::keep) {
+      forget_pinned(what.memory);
+    }
+    return false;
+  }
+  if (what.step == pinned_step::forget) {
+    forget_pinned(what.memory);
+    return false;
+  }
+  const pinned_pool::sort sort{
+      .device = *device, .call = what.call, .flags = what.flags, .bytes = what.bytes};
+  {
+    const std::scoped_lock lock(pooling_);
+    if (!pool_) {
+      pool_.emplace(what.budget);
+    }
+    if (what.step == pinned_step::take) {
+      what.memory = pool_->take(sort);
+      return what.memory != nullptr;
+    }
+    if (what.step == pinned_step::note) {
+      pool_->note(what.memory, sort);
+      return true;
+    }
+  }
+  return what.step == pinned_step::keep ? keep_pinned(what.memory, *device) : release_pinned();
+}
+
+// A free waits for the device, so this does, too: after it nothing uses the block. Memory of
+// another device than the current one is left to the runtime, which knows for whom to wait.
+bool copier::keep_pinned(void* memory, int device) {
+  bool is_candidate = false;
+  {
+    const std::scoped_lock lock(pooling_);
+    const auto found = pool_->find(memory);
+    is_candidate = found && found->device == device;
+  }
+  const bool has_drained = is_candidate && gpu_->synchronize_device(device).has_value();
+  const std::scoped_lock lock(pooling_);
+  if (has_drained && pool_->keep(memory)) {
+    return true;
+  }
+  pool_->forget(memory);
+  return false;
+}
+
+void copier::forget_pinned(void* memory) {
+  const std::scoped_lock lock(pooling_);
+  if (pool_) {
+    pool_->forget(memory);
+  }
+}
+
+bool copier::release_pinned() {
+  std::vector<void*> all;
+  {
+    const std::scoped_lock lock(pooling_);
+    if (pool_) {
+      all = pool_->release();
+    }
+  }
+  for (void* const one : all) {
+    static_cast<void>(gpu_->free_pinned(one));
+  }
+  return !all.empty();
+}
+
+void copier::give_back() noexcept {
+  for (auto& place : engines_) {
+    if (auto* const engine = place.known.load()) {
+      engine->trim();
+    }
+  }
 }
 
 void copier::end() noexcept {
+  release_pinned();
   for (auto& place : engines_) {
     if (auto* const engine = place.known.load()) {
       engine->shut_down();

@@ -12,6 +12,7 @@
 
 #include "berth/copy_engine.hpp"
 #include "interpose/fix/interface.hpp"
+#include "interpose/fix/pinned_pool.hpp"
 #include "memory/context_state.hpp"
 #include "runtime/driver.hpp"
 #include "transfer/engine_state.hpp"
@@ -46,6 +47,10 @@ public:
   [[nodiscard]] const std::string& library() const noexcept { return library_; }
   // Blocks as the call would. Pre: this process has opened it.
   [[nodiscard]] outcome copy(const request& what);
+  // A step of the program's page-locked memory (see pinned_step).
+  [[nodiscard]] bool handle_pinned(pinned_request& what);
+  // Gives back the rings that no copy uses. Blocks for work of their devices.
+  void give_back() noexcept;
   // Waits for copies under way and ends the engines; later calls must not come.
   void end() noexcept;
 
@@ -53,10 +58,18 @@ private:
   copier(std::string library, std::shared_ptr<berth::runtime::driver> gpu);
 
   [[nodiscard]] transfer::engine_state* engine_of(int device);
+  [[nodiscard]] bool keep_pinned(void* memory, int device);
+  void forget_pinned(void* memory);
+  bool release_pinned();
   [[nodiscard]] outcome staged(const request& what, transfer::engine_state& engine);
-  [[nodiscard]] outcome compared(const request& what);
-  [[nodiscard]] outcome compared_run(const request& what, const void* dst, const void* src,
-                                     bytes_t bytes);
+  [[nodiscard]] outcome compared(const request& what, direction way);
+  [[nodiscard]] outcome compared_run(const std::byte* host, const std::byte* device, bytes_t bytes,
+                                     berth::runtime::stream_handle stream);
+
+  // A buffer for self-checks, of `check_bytes`; used again, for new ones would be fresh pages.
+  using check_buffer = std::unique_ptr<std::byte[]>;  // NOLINT: not to be cleared
+  [[nodiscard]] check_buffer take_check_buffer();
+  void put_back(check_buffer one);
 
   std::string library_;
   std::shared_ptr<berth::runtime::driver> gpu_;
@@ -68,7 +81,11 @@ private:
     std::atomic<transfer::engine_state*> known{nullptr};
     std::shared_ptr<transfer::engine_state> owner;  // under making_
   };
-  std::vector<place> engines_;  // by device
+  std::vector<place> engines_;       // by device
+  std::mutex pooling_;               // nobody calls the GPU under it
+  std::optional<pinned_pool> pool_;  // under pooling_; from the first step on
+  std::mutex checking_;
+  std::vector<check_buffer> check_buffers_;  // under checking_
 };
 
 }  // namespace berth::interpose::fix

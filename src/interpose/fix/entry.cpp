@@ -101,8 +101,24 @@ void end_engines() noexcept {
   }
 }
 
-void open_slot(slot& one, const request& what) {
-  one.of = copier::open(what.of, what.library);
+void give_back_rings() noexcept {
+  auto& process = the_process();
+  if (process.owner != ::getpid()) {
+    return;
+  }
+  const user counted(process.users);
+  if (process.has_ended.load()) {
+    return;
+  }
+  for (auto& one : process.runtimes) {
+    if (one.phase.load() == phase::open) {
+      one.of->give_back();
+    }
+  }
+}
+
+void open_slot(slot& one, runtime of, const char* library) {
+  one.of = copier::open(of, library);
   if (one.of == nullptr) {
     one.phase.store(phase::unusable);
     return;
@@ -113,18 +129,18 @@ void open_slot(slot& one, const request& what) {
 }
 
 // Null and why, or the runtime's copier.
-copier* find_copier(process_state& process, const request& what, pass& why) {
-  auto& one = process.runtimes.at(static_cast<std::size_t>(what.of));
+copier* find_copier(process_state& process, runtime of, const char* library, pass& why) {
+  auto& one = process.runtimes.at(static_cast<std::size_t>(of));
   auto seen = phase::unopened;
   if (one.phase.compare_exchange_strong(seen, phase::opening)) {
-    open_slot(one, what);
+    open_slot(one, of, library);
     seen = one.phase.load();
   }
   if (seen != phase::open) {
     why = seen == phase::opening ? pass::opening : pass::no_engine;
     return nullptr;
   }
-  if (one.of->library() != what.library) {
+  if (one.of->library() != library) {
     why = pass::other_runtime;
     return nullptr;
   }
@@ -145,7 +161,7 @@ outcome copy(process_state& process, const request& what) {
     return {.why = pass::ended};
   }
   outcome how;
-  auto* const found = find_copier(process, what, how.why);
+  auto* const found = find_copier(process, what.of, what.library, how.why);
   if (found == nullptr) {
     return how;
   }
@@ -156,6 +172,19 @@ outcome copy(process_state& process, const request& what) {
     process.has_ended.store(true);
   }
   return how;
+}
+
+bool handle_pinned(process_state& process, pinned_request& what) {
+  if (process.owner != ::getpid()) {
+    return false;
+  }
+  const user counted(process.users);
+  if (process.has_ended.load()) {
+    return false;
+  }
+  pass why = pass::none;
+  auto* const found = find_copier(process, what.of, what.library, why);
+  return found != nullptr && found->handle_pinned(what);
 }
 
 }  // namespace
@@ -176,4 +205,21 @@ extern "C" __attribute__((visibility("default"))) void berth_fix_copy(
 
 extern "C" __attribute__((visibility("default"))) void berth_fix_end() noexcept {
   berth::interpose::fix::end_engines();
+}
+
+extern "C" __attribute__((visibility("default"))) void berth_fix_give_back() noexcept {
+  const berth::interpose::fix::uncancelled whole;
+  berth::interpose::fix::give_back_rings();
+}
+
+extern "C" __attribute__((visibility("default"))) bool berth_fix_pinned(
+    berth::interpose::fix::pinned_request* what) noexcept {
+  using namespace berth::interpose::fix;  // NOLINT: a function of the C interface
+  const uncancelled whole;
+  try {
+    return what->version == interface_version && what->library != nullptr &&
+           handle_pinned(the_process(), *what);
+  } catch (...) {
+    return false;
+  }
 }

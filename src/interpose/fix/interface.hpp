@@ -12,7 +12,7 @@
 namespace berth::interpose::fix {
 
 // Changes with the layout of what stands here; the two libraries must be of the same build.
-inline constexpr std::uint32_t interface_version = 2;
+inline constexpr std::uint32_t interface_version = 3;
 
 // The runtimes, as interpose::api has them.
 enum class runtime : std::uint8_t { hip, cuda };
@@ -86,5 +86,35 @@ inline constexpr const char* copy_function_name = "berth_fix_copy";
 // all later copies passed: for a device that is reset, which takes with it what they are made of.
 using end_function = void (*)();
 inline constexpr const char* end_function_name = "berth_fix_end";
+
+// What becomes of the program's own page-locked memory.
+enum class pinned_step : std::uint8_t {
+  take,     // before an allocation: true, and `memory` is the block
+  note,     // after one: `memory` is the runtime's
+  keep,     // before a free of `memory`: true, and it is not to be made. Blocks as it would
+  forget,   // before a free of `memory` that is to be made: false
+  release,  // after an allocation has failed: true if the runtime has got blocks back
+};
+
+struct pinned_request {
+  std::uint32_t version = interface_version;
+  pinned_step step = pinned_step::take;
+  runtime of = runtime::hip;
+  std::uint32_t call = 0;  // by which it is allocated
+  std::uint64_t flags = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t budget = 0;  // of what is kept, in bytes
+  void* memory = nullptr;
+  const char* library = nullptr;
+};
+
+// Exported as berth_fix_pinned. Never throws; errno may change.
+using pinned_function = bool (*)(pinned_request* what);
+inline constexpr const char* pinned_function_name = "berth_fix_pinned";
+
+// Exported as berth_fix_give_back. Gives back the rings that no copy uses, which blocks for work of
+// their devices: for after a call that has waited for that.
+using give_back_function = void (*)();
+inline constexpr const char* give_back_function_name = "berth_fix_give_back";
 
 }  // namespace berth::interpose::fix

@@ -58,6 +58,11 @@ using namespace berth::runtime::cuda;   // NOLINT
 #else
 #define BERTH_COMPARE_1202(name)
 #endif
+#if CUDA_VERSION >= 12030
+#define BERTH_COMPARE_1203(name) BERTH_COMPARE(name)
+#else
+#define BERTH_COMPARE_1203(name)
+#endif
 #if CUDA_VERSION >= 12080
 #define BERTH_COMPARE_1208(name) BERTH_COMPARE(name)
 #else

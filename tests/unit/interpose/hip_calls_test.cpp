@@ -51,6 +51,11 @@ using berth::runtime::cuda::location_t;
 // By the first version that has the call; what the tests' machines have is compared.
 #define BERTH_COMPARE_0(name) BERTH_COMPARE(name)
 #define BERTH_COMPARE_502(name) BERTH_COMPARE(name)
+#if HIP_VERSION_MAJOR * 100 + HIP_VERSION_MINOR >= 503
+#define BERTH_COMPARE_503(name) BERTH_COMPARE(name)
+#else
+#define BERTH_COMPARE_503(name)
+#endif
 #if HIP_VERSION_MAJOR * 100 + HIP_VERSION_MINOR >= 505
 #define BERTH_COMPARE_505(name) BERTH_COMPARE(name)
 #else

@@ -416,6 +416,40 @@ TEST(CopyEngine, GivesEverythingBack) {
   EXPECT_EQ(context.pinned_memory().used, 0U);
 }
 
+TEST(CopyEngine, TrimGivesIdleRingsBackAndTheyComeAgain) {
+  const simulated_engine on;
+  auto engine = copy_engine::make(on.context, {.ring_bytes = 4 * mib});
+  const auto before = on.gpu->held();
+  engine.prepare();
+  const auto device = on.device_memory(8 * mib);
+  host_buffer host(8 * mib, 1);
+  engine.copy_and_wait(device.data(), host.data(), 8 * mib);
+  ASSERT_GT(on.gpu->held().registrations, before.registrations);
+  EXPECT_GE(engine.trim(), 4 * mib);
+  EXPECT_EQ(on.gpu->held().registrations, before.registrations);
+  EXPECT_EQ(on.gpu->held().streams, before.streams);
+  EXPECT_EQ(on.gpu->held().events, before.events);
+  EXPECT_EQ(engine.trim(), 0U) << "nothing is left to give back";
+  host_buffer result(8 * mib);
+  auto ticket = engine.copy(result.data(), device.data(), 8 * mib, on.stream);
+  EXPECT_EQ(ticket.wait().plan.path, copy_path::staged_threaded);
+  EXPECT_EQ(result.mismatches(1), 0);
+}
+
+TEST(CopyEngine, TrimLeavesRingsThatCopiesUse) {
+  const simulated_engine on;
+  auto engine = copy_engine::make(on.context, {.ring_bytes = 4 * mib, .most_rings = 2});
+  engine.prepare();
+  const auto device = on.device_memory(64 * mib);
+  host_buffer host(64 * mib, 7);
+  auto ticket = engine.copy(device.data(), host.data(), 64 * mib, on.stream);
+  static_cast<void>(engine.trim());
+  ticket.wait();
+  host_buffer result(64 * mib);
+  engine.copy(result.data(), device.data(), 64 * mib, on.stream).wait();
+  EXPECT_EQ(result.mismatches(7), 0);
+}
+
 TEST(CopyEngine, TheFirstCopyIsLeftToTheRuntimeAndSetsUp) {
   const auto gpu = simulated_engine::make({});
   const auto context = berth::context::on(gpu);

@@ -269,6 +269,11 @@ void note_fixed(const content& recorded, std::vector<std::string>& notes) {
           text::whole_number<std::uint64_t>(fact(recorded.coverage, "fix.differed"))) {
     note += fmt::format("; the self-check found {} that differed", *differed);
   }
+  if (const auto reused =
+          text::whole_number<std::uint64_t>(fact(recorded.coverage, "fix.reused"))) {
+    note += fmt::format("; {} allocation{} of page-locked memory served by freed blocks", *reused,
+                        *reused == 1 ? "" : "s");
+  }
   notes.push_back(std::move(note));
 }
 
