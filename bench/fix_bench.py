@@ -12,11 +12,13 @@ result, element by element. A process that is not measured has run under --fix b
 machine's copy profile is there: that is measured once for each machine.
 
     python3 bench/fix_bench.py --berth build/release/bin/berth [--set gain|same|all] [--pairs N] [--json FILE]
-                               [--unrecorded]
+                               [--unrecorded | --control]
 
 `--set gain` measures what should gain, `same` what should not become slower. Cases of one line of the tables
 below share their two processes. The bars stand there, too.
-`--unrecorded` has the fixed process run as `berth env --fix` says, which records nothing.
+`--unrecorded` has the fixed process run with the two variables that `--fix` sets and nothing recorded;
+`--control` has it run plain, too: what that shows is the noise of the machine, and of two processes whose
+memory lies differently, which the interval within one pair of processes does not hold.
 """
 import argparse
 import json
@@ -141,11 +143,11 @@ def interval(ratios):
 
 def works_in_turn(seconds):
     """How often a work of that length is done in a turn, the first one included."""
-    return max(3, min(200, math.ceil(TURN / seconds) + 1))
+    return max(2, min(200, math.ceil(TURN / seconds) + 1))
 
 
-def run_case(plain, fixed, pairs, seconds):
-    """Figures of the case that both workers have just prepared. At most `seconds` for its pairs."""
+def run_case(plain, fixed, words):
+    """Figures of the case that both workers have just prepared."""
     copied = plain.read()["copied"]
     fixed.read()
     right = [worker.ask("check")["right"] for worker in (plain, fixed)]
@@ -155,14 +157,14 @@ def run_case(plain, fixed, pairs, seconds):
     }
     times = {"plain": [], "fixed": [], "pinned": []}
     begin = time.monotonic()
-    for at in range(pairs):
+    for at in range(words.pairs):
         order = (("plain", plain), ("fixed", fixed))
         for name, worker in order if at % 2 == 0 else order[::-1]:
             times[name].append(statistics.median(worker.ask(f"go {works[name]}")["seconds"][1:]))
         pinned = plain.ask(f"pinned {works['fixed']}")["seconds"]
         if pinned:
             times["pinned"].append(statistics.median(pinned[1:]))
-        if at >= 4 and time.monotonic() - begin > seconds:
+        if at + 1 >= words.least_pairs and time.monotonic() - begin > words.seconds:
             break
     right += [worker.ask("check")["right"] for worker in (plain, fixed)]
     ratios = [a / b for a, b in zip(times["plain"], times["fixed"])]
@@ -205,6 +207,8 @@ def judge(name, found, bar):
 
 def fixed_worker(words, cases, report):
     environment = {"XDG_CACHE_HOME": words.cache}
+    if words.control:
+        return Worker([], environment, cases)
     if words.unrecorded:
         library = os.path.join(os.path.dirname(words.berth), "../lib/libberth_preload.so")
         fixing = {"LD_PRELOAD": os.path.realpath(library), "BERTH_FIX": "1"}
@@ -217,7 +221,7 @@ def run_group(words, cases, bars, results):
     fixed = fixed_worker(words, cases, words.cache + "/report.txt")
     try:
         for name in cases:
-            found = run_case(plain, fixed, words.pairs, words.seconds)
+            found = run_case(plain, fixed, words)
             for worker in (plain, fixed):
                 worker.say("next")
             results[name] = found
@@ -255,9 +259,12 @@ def main():
     parser.add_argument("--berth", required=True)
     parser.add_argument("--set", choices=("gain", "same", "all"), default="all")
     parser.add_argument("--pairs", type=int, default=20)
-    parser.add_argument("--seconds", type=float, default=4, help="most for the pairs of one case, five pairs at least")
-    parser.add_argument("--only", help="cases whose name has this")
+    parser.add_argument("--least-pairs", type=int, default=10)
+    parser.add_argument("--seconds", type=float, default=4, help="after which a case gets no more pairs")
+    parser.add_argument("--only", default="", help="cases whose name has one of these, by commas")
+    parser.add_argument("--without", help="not this case")
     parser.add_argument("--unrecorded", action="store_true")
+    parser.add_argument("--control", action="store_true")
     parser.add_argument("--json")
     parser.add_argument("--reports", help="a file that gets berth's reports")
     words = parser.parse_args()
@@ -272,7 +279,11 @@ def main():
         if words.set in ("same", "all"):
             groups += [(cases, dict.fromkeys(cases, (None, None))) for cases in SAME]
         for cases, bars in groups:
-            chosen = [name for name in cases if not words.only or words.only in name]
+            chosen = [
+                name
+                for name in cases
+                if any(part in name for part in words.only.split(",")) and name != words.without
+            ]
             if chosen:
                 run_group(words, chosen, bars, results)
     if words.json:

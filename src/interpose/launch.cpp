@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 
 // In the order of their enumerations.
 constexpr const char* usual_kept_mib = "1024";
-constexpr std::array<std::string_view, 2> device_times_words = {"auto", "off"};
+constexpr std::array<std::string_view, 3> device_times_words = {"auto", "off", "on"};
 constexpr std::array<std::string_view, 3> stacks_words = {"auto", "off", "all"};
 
 template <typename Meaning, std::size_t Count>
@@ -140,9 +140,11 @@ std::vector<program::variable> variables_of(const recording_options& options) {
   const auto add = [&](const char* name, std::string value) {
     made.push_back({.name = name, .value = std::move(value)});
   };
-  if (options.device_times != device_times::automatic) {
-    add("BERTH_RECORD_DEVICE_TIMES",
-        std::string(device_times_words.at(static_cast<std::size_t>(options.device_times))));
+  // They cost a small copy or launch some microseconds: too much for what must not become slower,
+  // or is compared with it.
+  if (options.device_times == device_times::off ||
+      (options.device_times == device_times::automatic && options.copies != copies::left_alone)) {
+    add("BERTH_RECORD_DEVICE_TIMES", "off");
   }
   if (options.stacks != call_sites::automatic) {
     add("BERTH_RECORD_STACKS",

@@ -110,13 +110,19 @@ private:
   // looks in proportion to what it has just worked: that bounds what looking can waste to a share
   // of what copying takes.
   void wait_for_signal(std::uint32_t seen, std::chrono::nanoseconds worked) {
-    const auto until = steady::now() + std::min(alert_for_, std::max(least_alert, 4 * worked));
+    const auto begin = steady::now();
+    const auto until = begin + std::min(alert_for_, std::max(least_alert, 4 * worked));
     while (signals_.load(std::memory_order_relaxed) == seen) {
-      if (steady::now() > until) {
+      const auto now = steady::now();
+      if (now > until) {
         signals_.wait(seen);
         return;
       }
-      backoff::relax();
+      if (now - begin > least_alert) {
+        std::this_thread::yield();  // whoever has work goes first
+      } else {
+        backoff::relax();
+      }
     }
   }
 

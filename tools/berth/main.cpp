@@ -192,9 +192,11 @@ CLI::App* add_export(CLI::App& app, verbs& parsed) {
 
 // What `run` and `env` share.
 void add_recording_options(CLI::App& verb, berth::cli::recording_words& words, verbs& parsed) {
-  verb.add_option("--device-times", words.device_times,
-                  "Times of the devices themselves, through CUPTI: auto, off (default: auto)")
-      ->check(CLI::IsMember({"auto", "off"}))
+  verb.add_option(
+          "--device-times", words.device_times,
+          "Times of the devices themselves, through CUPTI: auto (off with --fix and --ab), off, on "
+          "(default: auto)")
+      ->check(CLI::IsMember({"auto", "off", "on"}))
       ->type_name("");
   verb.add_option("--stacks", words.stacks,
                   "Call sites: auto (large copies, allocations, samples), off, all (default: auto)")

@@ -8,7 +8,7 @@
 
 namespace berth::interpose {
 
-enum class device_times : std::uint8_t { automatic, off };
+enum class device_times : std::uint8_t { automatic, off, on };
 enum class call_sites : std::uint8_t { automatic, off, all };
 enum class contents : std::uint8_t { unread, hashed };
 

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
@@ -22,6 +23,8 @@ namespace gpu = berth::runtime;
 
 // Of all rings together.
 constexpr bytes_t most_pinned = 256 * mib;
+// Programs use the CPUs between copies, often all of them: helpers must not look for long.
+constexpr std::chrono::nanoseconds alert_for = std::chrono::microseconds(200);
 // What a self-check reads back at once.
 constexpr bytes_t check_bytes = 4 * mib;
 
@@ -178,6 +181,7 @@ transfer::engine_state* copier::engine_of(int device) {
     options.device = device;
     options.profile = profile_;
     options.most_threads = most_threads();
+    options.alert_for = alert_for;
     place.owner = std::make_shared<transfer::engine_state>(home_, std::move(options));
     place.known.store(place.owner.get(), std::memory_order_release);
   }
