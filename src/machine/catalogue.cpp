@@ -15,6 +15,7 @@
 
 #include "core/text.hpp"
 #include "machine/embedded_models.hpp"
+#include "machine/hardware_facts.hpp"
 #include "machine/hardware_reader.hpp"
 
 namespace berth::machine {
@@ -262,8 +263,7 @@ std::optional<machine_profile> generic_profile(std::uint32_t pcie_generation,
                                                std::uint32_t pcie_width) {
   constexpr std::uint32_t full_width = 16;
   const auto* const full = find_by_name(fmt::format("pcie{}", pcie_generation));
-  const bool real_width = pcie_width == 1 || pcie_width == 2 || pcie_width == 4 ||
-                          pcie_width == 8 || pcie_width == full_width;
+  const bool real_width = is_pcie_width(pcie_width) && pcie_width <= full_width;
   if (full == nullptr || !real_width) {
     return std::nullopt;
   }

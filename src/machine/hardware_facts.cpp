@@ -40,6 +40,8 @@ constexpr std::array speeds = {
     speed_generation{"64", 6},   speed_generation{"64.0", 6},
 };
 
+constexpr std::array<std::uint64_t, 7> widths = {1, 2, 4, 8, 12, 16, 32};
+
 }  // namespace
 
 xnack_ability xnack_ability_of(std::string_view isa) noexcept {
@@ -55,6 +57,10 @@ xnack_ability xnack_ability_of(std::string_view isa) noexcept {
 std::optional<std::uint32_t> pcie_generation_of(std::string_view giga_transfers) noexcept {
   const auto* const known = std::ranges::find(speeds, giga_transfers, &speed_generation::speed);
   return known == speeds.end() ? std::nullopt : std::optional(known->generation);
+}
+
+bool is_pcie_width(std::uint64_t lanes) noexcept {
+  return std::ranges::find(widths, lanes) != widths.end();
 }
 
 namespace kfd {

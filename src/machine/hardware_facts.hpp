@@ -18,6 +18,9 @@ namespace berth::machine {
 [[nodiscard]] std::optional<std::uint32_t> pcie_generation_of(
     std::string_view giga_transfers) noexcept;
 
+// Lanes that a link can have.
+[[nodiscard]] bool is_pcie_width(std::uint64_t lanes) noexcept;
+
 namespace kfd {
 
 // Bits of "capability" (HSA_CAPABILITY).

@@ -25,8 +25,6 @@ constexpr std::uint32_t nvidia_id = 0x10de;
 // Cards of several names have these: which it is, the id does not tell.
 constexpr std::array<std::uint32_t, 4> shared_ids = {0x66a1, 0x66af, 0x73bf, 0x744c};
 
-constexpr std::array<std::uint32_t, 7> widths = {1, 2, 4, 8, 12, 16, 32};
-
 std::uint32_t unsigned_at(std::string_view bytes, std::size_t at, std::size_t size) {
   std::uint32_t value = 0;
   for (std::size_t index = 0; index < size && at + index < bytes.size(); ++index) {
@@ -306,7 +304,7 @@ private:
     }
     // 0 and 255 are what ports without a link, as those of virtual machines, have.
     if (const auto width = in_->number(prefix + "width")) {
-      if (std::ranges::find(widths, *width) != widths.end()) {
+      if (*width > 0 && machine::is_pcie_width(static_cast<std::uint64_t>(*width))) {
         in_->say.says(field + ".width", link.width, *width, fmt::format("x{}", *width));
       } else if (fault == link_fault::told) {
         in_->say.problem(fmt::format("width x{} is none that PCIe has; left out", *width));

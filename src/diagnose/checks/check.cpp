@@ -27,6 +27,8 @@ constexpr std::array all_checks{
     check{"hives", "GPUs joined by fast links", check_hives},
     check{"link-weights", "What weights and hops mean", check_link_weights},
     check{"copy-engines", "Copy engines switched off or steered", check_copy_engines},
+    check{"logged-copies", "Engines that a log shows at work", check_logged_copies},
+    check{"measured-rates", "Rates that were measured", check_measured_rates},
     check{"memory-limits", "Limits on memory", check_memory_limits},
     check{"numa-balancing", "Automatic NUMA balancing", check_numa_balancing},
     check{"huge-pages", "Transparent huge pages", check_huge_pages},

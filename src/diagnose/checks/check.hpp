@@ -79,6 +79,8 @@ void check_peer_access(const machine::survey& seen, std::vector<check_result>& r
 void check_hives(const machine::survey& seen, std::vector<check_result>& results);
 void check_link_weights(const machine::survey& seen, std::vector<check_result>& results);
 void check_copy_engines(const machine::survey& seen, std::vector<check_result>& results);
+void check_logged_copies(const machine::survey& seen, std::vector<check_result>& results);
+void check_measured_rates(const machine::survey& seen, std::vector<check_result>& results);
 void check_memory_limits(const machine::survey& seen, std::vector<check_result>& results);
 void check_numa_balancing(const machine::survey& seen, std::vector<check_result>& results);
 void check_huge_pages(const machine::survey& seen, std::vector<check_result>& results);

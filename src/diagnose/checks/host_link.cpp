@@ -35,6 +35,9 @@ struct segment {
   pcie_link trained;
   pcie_link lower;  // what the lower end can do
   pcie_link port;   // what the port can do; nothing where unknown or virtual
+  // The lower end itself says that it could do more, of which the amount may not be known.
+  setting_state slow = setting_state::unknown;
+  setting_state narrow = setting_state::unknown;
 };
 
 struct judged {
@@ -72,7 +75,9 @@ segment segment_at(const machine::gpu& gpu, std::size_t position, std::size_t at
               .above = {},
               .trained = device.trained,
               .lower = device.capable,
-              .port = {}};
+              .port = {},
+              .slow = device.speed_downgraded,
+              .narrow = device.width_downgraded};
   if (at + 1 < gpu.pci_path.size()) {
     const auto& port = gpu.pci_path[at + 1];
     one.above = port.address;
@@ -116,8 +121,13 @@ bool is_below(std::optional<std::uint32_t> is, std::optional<std::uint32_t> can)
   return is && can && *is < *can;
 }
 
+bool is_downgraded(const segment& one) {
+  return one.slow == setting_state::on || one.narrow == setting_state::on;
+}
+
 bool is_known(const segment& one) {
-  return (one.trained.generation || one.trained.width) && (one.lower.generation || one.lower.width);
+  return (one.trained.generation || one.trained.width) &&
+         (one.lower.generation || one.lower.width || is_downgraded(one));
 }
 
 std::string with_rate(const pcie_link& link) {
@@ -169,6 +179,21 @@ judged judge_speed(const machine::gpu& gpu, const segment& one, const pcie_link&
           {"Look again while copies run: a link that stays slow then is a fault."}};
 }
 
+// By how much it could do more is not told, nor what the port can: an idle GPU is slow, and a slot
+// may be narrow.
+judged judge_downgrade(const segment& one) {
+  const bool narrow = one.narrow == setting_state::on;
+  return {verdict::unknown,
+          fmt::format("runs at {}, and the device could do {}: {}", with_rate(one.trained),
+                      narrow && one.slow == setting_state::on ? "more lanes and more speed"
+                      : narrow                                ? "more lanes"
+                                                              : "more speed",
+                      narrow ? "a slot with no more, or lanes that are lost; this link limits all "
+                               "copies of the GPU"
+                             : "an idle GPU slows its link to save power, which is no fault"),
+          {"Compare LnkCap of both ends of this link, while copies run."}};
+}
+
 std::optional<judged> judge_slot(const segment& one, const pcie_link& can) {
   const bool slow = is_below(one.port.generation, one.lower.generation);
   const bool narrow = is_below(one.port.width, one.lower.width);
@@ -190,6 +215,9 @@ judged judge(const machine::gpu& gpu, const segment& one) {
   }
   if (is_below(one.trained.generation, can.generation)) {
     return judge_speed(gpu, one, can);
+  }
+  if (!can.generation && !can.width && is_downgraded(one)) {
+    return judge_downgrade(one);
   }
   if (auto slot = judge_slot(one, can)) {
     return *std::move(slot);
@@ -270,8 +298,9 @@ check_result result_of(const machine::survey& seen, const machine::gpu& gpu,
         {fmt::format("the port above, {}", where.above), link_text(where.port), ""});
   }
   if (what.verdict != verdict::normal) {
-    result.confirm = fmt::format("sudo lspci -vv -s {} | grep -E 'LnkCap|LnkSta'",
-                                 where.above.empty() ? where.address : where.above);
+    const auto& address = where.above.empty() ? where.address : where.above;
+    result.confirm = fmt::format("sudo lspci -vv{}{} | grep -E 'LnkCap|LnkSta'",
+                                 address.empty() ? "" : " -s ", address);
   }
   return result;
 }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "diagnose/checks/values.hpp"
+#include "machine/catalogue.hpp"
 #include "machine/hardware_facts.hpp"
 
 namespace berth::diagnose {
@@ -23,6 +24,11 @@ constexpr std::string_view without_migration =
 xnack_ability ability_of(const machine::gpu& gpu) {
   if (gpu.xnack_can != xnack_ability::unknown) {
     return gpu.xnack_can;
+  }
+  if (gpu.isa.empty() && !gpu.model.empty()) {
+    const auto* const model = machine::find_by_name(gpu.model);
+    const bool is_gpu = model != nullptr && model->hardware.gpus.size() == 1;
+    return is_gpu ? model->hardware.gpus.front().xnack_can : xnack_ability::unknown;
   }
   const auto known = machine::xnack_ability_of(gpu.isa.substr(0, gpu.isa.find(':')));
   const bool is_older = gpu.isa.starts_with("gfx8") || gpu.isa.starts_with("gfx10");
@@ -299,6 +305,25 @@ void drop_plain_apus(const machine::survey& seen, amd_gpus& gpus) {
   }
 }
 
+// A log of a program tells its mode, and not of which GPUs.
+void check_mode_alone(const machine::survey& seen, std::vector<check_result>& results) {
+  const auto state = seen.machine.set.xnack;
+  if (state == setting_state::unknown || seen.kind != machine::survey_kind::pasted) {
+    return;
+  }
+  results.push_back(
+      {.verdict = verdict::normal,
+       .headline =
+           state == setting_state::on
+               ? std::string("XNACK is on in the program that was seen: managed pages "
+                             "migrate where its GPUs can")
+               : fmt::format("XNACK is off in the program that was seen, as is the default: "
+                             "{}. Whether its GPUs could use it is not in the input",
+                             without_migration),
+       .evidence = {evidence_of(seen, "settings.xnack", std::string(to_string(state)))},
+       .confirm = "HSA_XNACK=1 rocminfo | grep -i xnack"});
+}
+
 }  // namespace
 
 check_result tried_xnack(const machine::survey& tried) {
@@ -332,6 +357,9 @@ check_result tried_xnack(const machine::survey& tried) {
 void check_xnack(const machine::survey& seen, std::vector<check_result>& results) {
   auto gpus = sorted_by_ability(seen);
   if (gpus.all.empty()) {
+    if (seen.machine.gpus.empty()) {
+      check_mode_alone(seen, results);
+    }
     return;
   }
   warn_of_integrated(seen, gpus, results);

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "core/text.hpp"
+#include "machine/hardware_facts.hpp"
 #include "topology/paste/reader.hpp"
 #include "topology/paste/words.hpp"
 
@@ -142,7 +143,16 @@ constexpr std::array ignored_keys = {"Subsystem"sv,
 struct link_line {
   machine::pcie_link link;
   std::uint32_t line = 0;
+  // What lspci itself notes behind speed and width: "(downgraded)", "(ok)".
+  setting_state slow = setting_state::unknown;
+  setting_state narrow = setting_state::unknown;
 };
+
+setting_state downgrade_in(std::string_view part) {
+  return part.find("(downgraded)") != std::string_view::npos ? setting_state::on
+         : part.find("(ok)") != std::string_view::npos       ? setting_state::off
+                                                             : setting_state::unknown;
+}
 
 struct device {
   std::string address;  // empty where none was told
@@ -386,7 +396,7 @@ private:
       const auto width = words[at_word + 2].starts_with("x")
                              ? leading_number(words[at_word + 2].substr(1))
                              : std::nullopt;
-      if (width && is_pcie_width(*width)) {
+      if (width && machine::is_pcie_width(*width)) {
         link.width = static_cast<std::uint32_t>(*width);
       }
     }
@@ -439,7 +449,14 @@ private:
       present_.reset();
     }
     auto& of = present(one.number);
-    add_link(is_capable ? of.capable : of.trained, link_in(text, one.number), one.number);
+    auto& lines = is_capable ? of.capable : of.trained;
+    const auto before = lines.size();
+    add_link(lines, link_in(text, one.number), one.number);
+    if (!is_capable && lines.size() > before) {
+      const auto width = std::min(text.find("Width"), text.size());
+      lines.back().slow = downgrade_in(text.substr(0, width));
+      lines.back().narrow = downgrade_in(text.substr(width));
+    }
     return true;
   }
 
@@ -448,7 +465,7 @@ private:
     const auto speed = after(text, "Speed ");
     const auto width = after(text, "Width ");
     const auto lanes = width.starts_with("x") ? leading_number(width.substr(1)) : std::nullopt;
-    if (!width.empty() && width != "unknown" && (!lanes || !is_pcie_width(*lanes))) {
+    if (!width.empty() && width != "unknown" && (!lanes || !machine::is_pcie_width(*lanes))) {
       notes(line, fmt::format("width {} is none that PCIe has; the link is left out",
                               text::shorten(width, 20)));
       return {};
@@ -701,6 +718,10 @@ private:
     for (const auto& said : one.trained) {
       to.at(said.line);
       to.pcie(field + "trained", slot.trained, said.link);
+      to.say().says(field + "speed_downgraded", slot.speed_downgraded, said.slow,
+                    std::string(to_string(said.slow)));
+      to.say().says(field + "width_downgraded", slot.width_downgraded, said.narrow,
+                    std::string(to_string(said.narrow)));
     }
   }
 
