@@ -43,6 +43,9 @@ std::optional<std::vector<std::uint32_t>> parse_number_list(std::string_view tex
   constexpr std::uint32_t limit = 1U << 16U;
   std::vector<std::uint32_t> numbers;
   text = trim(text);
+  if (text.ends_with(',')) {
+    return std::nullopt;  // cut
+  }
   while (!text.empty()) {
     const auto comma = std::min(text.find(','), text.size());
     const auto part = trim(text.substr(0, comma));

@@ -40,6 +40,16 @@ constexpr std::array speeds = {
     speed_generation{"64", 6},   speed_generation{"64.0", 6},
 };
 
+struct lane_rate {
+  std::string_view speed;  // GT/s
+  double gb_per_s;         // after the line code
+};
+// By generation, from the first on.
+constexpr std::array lane_rates{
+    lane_rate{"2.5", 0.25}, lane_rate{"5", 0.5},    lane_rate{"8", 0.985},
+    lane_rate{"16", 1.969}, lane_rate{"32", 3.938}, lane_rate{"64", 7.563},
+};
+
 constexpr std::array<std::uint64_t, 7> widths = {1, 2, 4, 8, 12, 16, 32};
 
 }  // namespace
@@ -57,6 +67,19 @@ xnack_ability xnack_ability_of(std::string_view isa) noexcept {
 std::optional<std::uint32_t> pcie_generation_of(std::string_view giga_transfers) noexcept {
   const auto* const known = std::ranges::find(speeds, giga_transfers, &speed_generation::speed);
   return known == speeds.end() ? std::nullopt : std::optional(known->generation);
+}
+
+std::string_view pcie_speed_of(std::uint32_t generation) noexcept {
+  return generation == 0 || generation > lane_rates.size() ? std::string_view()
+                                                           : lane_rates[generation - 1].speed;
+}
+
+std::optional<double> pcie_gb_per_s(const pcie_link& link) noexcept {
+  const auto generation = link.generation.value_or(0);
+  if (generation == 0 || generation > lane_rates.size() || !link.width) {
+    return std::nullopt;
+  }
+  return lane_rates[generation - 1].gb_per_s * *link.width;
 }
 
 bool is_pcie_width(std::uint64_t lanes) noexcept {

@@ -18,6 +18,12 @@ namespace berth::machine {
 [[nodiscard]] std::optional<std::uint32_t> pcie_generation_of(
     std::string_view giga_transfers) noexcept;
 
+// "16" of 4; empty for a generation that there is not.
+[[nodiscard]] std::string_view pcie_speed_of(std::uint32_t generation) noexcept;
+
+// One direction, as the line code leaves it; nothing where a part is unknown or is none.
+[[nodiscard]] std::optional<double> pcie_gb_per_s(const pcie_link& link) noexcept;
+
 // Lanes that a link can have.
 [[nodiscard]] bool is_pcie_width(std::uint64_t lanes) noexcept;
 

@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "diagnose/checks/values.hpp"
+#include "machine/hardware_facts.hpp"
 
 namespace berth::diagnose {
 namespace {
@@ -131,7 +132,7 @@ bool is_known(const segment& one) {
 }
 
 std::string with_rate(const pcie_link& link) {
-  const auto rate = link_gb_per_s(link);
+  const auto rate = machine::pcie_gb_per_s(link);
   return rate ? fmt::format("{} ({:.1f} GB/s)", link_text(link), *rate) : link_text(link);
 }
 
@@ -254,7 +255,9 @@ struct worst_segment {
 std::optional<worst_segment> worst_of(const machine::survey& seen, std::size_t position) {
   const auto& gpu = seen.machine.gpus[position];
   std::optional<worst_segment> worst;
-  const auto rate_of = [](const segment& one) { return link_gb_per_s(one.trained).value_or(1e9); };
+  const auto rate_of = [](const segment& one) {
+    return machine::pcie_gb_per_s(one.trained).value_or(1e9);
+  };
   for (auto& one : segments_of(gpu, position)) {
     if (!is_known(one)) {
       continue;
@@ -387,7 +390,39 @@ void check_loose_devices(const machine::survey& seen, std::vector<check_result>&
   }
 }
 
+// Slow links of idle GPUs say nothing of what copies get.
+std::optional<pcie_link> speed_for_copies(const segment& one) {
+  constexpr std::uint32_t slow_generation = 2;
+  const auto can = capable_of(one);
+  const auto trained = one.trained.generation;
+  pcie_link link{.generation = trained && (*trained > slow_generation || trained == can.generation)
+                                   ? trained
+                                   : can.generation,
+                 .width = either(one.trained.width, can.width)};
+  return link.generation && link.width ? std::optional(link) : std::nullopt;
+}
+
 }  // namespace
+
+std::optional<pcie_link> host_link_of(const machine::survey& seen, std::size_t position) {
+  const auto& gpu = seen.machine.gpus[position];
+  const bool has_none =
+      gpu.integrated == setting_state::on || gpu.virtual_function == setting_state::on;
+  if (has_none || hides_its_switch(seen, gpu)) {
+    return std::nullopt;
+  }
+  std::optional<pcie_link> slowest;
+  for (const auto& one : segments_of(gpu, position)) {
+    const auto link = speed_for_copies(one);
+    if (!link) {
+      return std::nullopt;
+    }
+    if (!slowest || machine::pcie_gb_per_s(*link) < machine::pcie_gb_per_s(*slowest)) {
+      slowest = link;
+    }
+  }
+  return slowest;
+}
 
 void check_host_link(const machine::survey& seen, std::vector<check_result>& results) {
   std::vector<check_result> found;
