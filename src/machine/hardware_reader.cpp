@@ -2,12 +2,15 @@
 #include "machine/hardware_reader.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <iterator>
 #include <limits>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "core/text.hpp"
 
 namespace berth::machine {
 namespace {

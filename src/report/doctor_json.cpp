@@ -194,6 +194,13 @@ doctor_json result_json(const diagnose::check_result& one) {
           {"page", fmt::format("docs/checks/{}.md", one.check)}};
 }
 
+doctor_json requirement_json(const diagnose::requirement_result& one) {
+  return {{"name", one.what.name},
+          {"wanted", one.what.wanted},
+          {"is", to_string(one.is)},
+          {"found", one.found}};
+}
+
 std::string_view kind_name(machine::survey_kind kind) {
   switch (kind) {
     case machine::survey_kind::live:
@@ -221,6 +228,7 @@ std::string to_json(const doctor_report& shown) {
       {"verdict", to_string(shown.found.worst)},
       {"headline", shown.found.headline},
       {"results", array_of(shown.found.results, result_json)},
+      {"requirements", array_of(shown.required, requirement_json)},
       {"kind", kind_name(seen.kind)},
       {"sources", seen.sources},
       {"machine", machine_json(seen.machine)},

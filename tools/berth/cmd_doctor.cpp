@@ -7,6 +7,7 @@
 #include <istream>
 #include <optional>
 #include <ostream>
+#include <sstream>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -74,7 +75,43 @@ void try_xnack(report::doctor_report& shown) {
   diagnose::add_tried_xnack(topology::read_pasted(pieces), shown.found, shown.seen);
 }
 
+// All that the options and the file of the options require.
+result<std::vector<diagnose::requirement>> requirements_of(const doctor_options& options) {
+  std::vector<diagnose::requirement> all;
+  if (!options.required_file.empty()) {
+    std::istringstream nothing;
+    auto text = read_text_file(options.required_file, nothing);
+    if (!text) {
+      return text.error();
+    }
+    auto of_file = diagnose::parse_requirements(text->text, options.required_file);
+    if (!of_file) {
+      return of_file.error();
+    }
+    all = *std::move(of_file);
+  }
+  for (const auto& one : options.required) {
+    auto parsed = diagnose::parse_requirement(one);
+    if (!parsed) {
+      return parsed.error();
+    }
+    all.push_back(*std::move(parsed));
+  }
+  return all;
+}
+
+// With --check.
+bool fails(const report::doctor_report& shown) {
+  return shown.found.worst == diagnose::verdict::fault ||
+         std::ranges::any_of(shown.required,
+                             [](const auto& one) { return one.is != diagnose::fulfilment::met; });
+}
+
 exit_status examine(const doctor_options& options, std::istream& in, const streams& io) {
+  const auto required = requirements_of(options);
+  if (!required) {
+    return refuse(io, required.error());
+  }
   auto seen = read_input(options, in);
   if (!seen) {
     return refuse(io, seen.error());
@@ -91,7 +128,10 @@ exit_status examine(const doctor_options& options, std::istream& in, const strea
   if (options.try_xnack == xnack_trial::on) {
     try_xnack(shown);
   }
-  const bool fault = shown.found.worst == diagnose::verdict::fault;
+  for (const auto& one : *required) {
+    shown.required.push_back(diagnose::examine(one, shown.seen, shown.found));
+  }
+  const bool fault = fails(shown);
   return finish(write_shown(shown, options, io), io,
                 nothing                                      ? exit_status::unusable
                 : fault && options.check == doctor_check::on ? exit_status::fault_found

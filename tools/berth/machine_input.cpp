@@ -29,7 +29,38 @@ std::string from_stream(std::istream& in) {
   return text;
 }
 
-result<topology::pasted_text> read_text(const std::string& file, std::istream& in) {
+// zstd's magic number: text never begins so.
+bool is_bundle(const std::string& file) {
+  std::ifstream opened(file, std::ios::binary);
+  std::string begin(4, '\0');
+  return file != standard_input && opened.read(begin.data(), 4) && begin == "\x28\xb5\x2f\xfd";
+}
+
+result<machine::survey> read_bundle(const std::string& file) {
+  const auto opened = topology::open_bundle(file);
+  if (!opened) {
+    return opened.error();
+  }
+  topology::live_options from;
+  from.root = opened->root();
+  return topology::read_machine(from);
+}
+
+result<machine::survey> read_texts(const std::vector<std::string>& files, std::istream& in) {
+  std::vector<topology::pasted_text> pieces;
+  for (const auto& file : files) {
+    auto piece = read_text_file(file, in);
+    if (!piece) {
+      return piece.error();
+    }
+    pieces.push_back(std::move(*piece));
+  }
+  return topology::read_pasted(pieces);
+}
+
+}  // namespace
+
+result<topology::pasted_text> read_text_file(const std::string& file, std::istream& in) {
   const bool is_standard = file == standard_input;
   const std::string name = is_standard ? "standard input" : file;
   std::error_code ignored;
@@ -52,37 +83,6 @@ result<topology::pasted_text> read_text(const std::string& file, std::istream& i
   }
   return topology::pasted_text{name, std::move(text)};
 }
-
-// zstd's magic number: text never begins so.
-bool is_bundle(const std::string& file) {
-  std::ifstream opened(file, std::ios::binary);
-  std::string begin(4, '\0');
-  return file != standard_input && opened.read(begin.data(), 4) && begin == "\x28\xb5\x2f\xfd";
-}
-
-result<machine::survey> read_bundle(const std::string& file) {
-  const auto opened = topology::open_bundle(file);
-  if (!opened) {
-    return opened.error();
-  }
-  topology::live_options from;
-  from.root = opened->root();
-  return topology::read_machine(from);
-}
-
-result<machine::survey> read_texts(const std::vector<std::string>& files, std::istream& in) {
-  std::vector<topology::pasted_text> pieces;
-  for (const auto& file : files) {
-    auto piece = read_text(file, in);
-    if (!piece) {
-      return piece.error();
-    }
-    pieces.push_back(std::move(*piece));
-  }
-  return topology::read_pasted(pieces);
-}
-
-}  // namespace
 
 result<machine::survey> read_machine_files(const std::vector<std::string>& files,
                                            std::istream& in) {

@@ -9,6 +9,7 @@
 
 #include "berth/result.hpp"
 #include "machine/survey.hpp"
+#include "topology/paste.hpp"
 
 namespace berth::cli {
 
@@ -19,6 +20,10 @@ inline constexpr std::string_view standard_input = "-";
 // what opening a bundle gives
 [[nodiscard]] result<machine::survey> read_machine_files(const std::vector<std::string>& files,
                                                          std::istream& in);
+
+// A file's text, or that of `in` for "-". @errors file_unreadable, input_out_of_range
+[[nodiscard]] result<topology::pasted_text> read_text_file(const std::string& file,
+                                                           std::istream& in);
 
 // Whether nothing in those files describes a machine, and the error that says so.
 [[nodiscard]] bool describes_nothing(const machine::survey& seen);

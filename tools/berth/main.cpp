@@ -121,6 +121,16 @@ CLI::App* add_doctor(CLI::App& app, verbs& parsed) {
       ->type_name("FILE");
   auto* const check =
       verb->add_flag("--check", parsed.check, "Exit with status 1 if a fault was found");
+  verb->add_option("--require", parsed.doctor.required,
+                   "With --check: also fail unless NAME=VALUE holds (gpus=8, link=gen4x16, "
+                   "memory=64GiB, or a check and its worst verdict: iommu=normal); may be repeated")
+      ->allow_extra_args(false)
+      ->needs(check)
+      ->type_name("NAME=VALUE");
+  verb->add_option("--require-file", parsed.doctor.required_file, "The same from FILE, one a line")
+      ->needs(check)
+      ->check(not_empty)
+      ->type_name("FILE");
   auto* const trial =
       verb->add_flag("--try-xnack", parsed.try_xnack,
                      "Also start rocminfo with HSA_XNACK=1, and say whether XNACK is on then");
@@ -132,6 +142,7 @@ CLI::App* add_doctor(CLI::App& app, verbs& parsed) {
   verb->footer(std::string("Example:\n  berth doctor\n"
                            "  rocminfo | berth doctor -\n"
                            "  berth doctor --format json --check | jq .verdict\n"
+                           "  berth doctor --check --require gpus=8 --require link=gen4x16\n"
                            "  berth doctor --gather machine.tar.zst\n\n") +
                footer);
   return verb;

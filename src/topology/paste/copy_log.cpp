@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What AMD's runtime logs of its copies (AMD_LOG_LEVEL=4): the engine that each was given to, the
 // kernels that copy, and copies that failed.
+#include <algorithm>
 #include <array>
 #include <map>
 #include <optional>

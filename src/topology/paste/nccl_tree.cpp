@@ -2,6 +2,7 @@
 // The tree that NCCL and RCCL log at their start (NCCL_DEBUG=INFO): a CPU is a NUMA node, below it
 // stand PCI switches and GPUs, below a GPU its fast links. The rates in brackets are what the
 // library assumes of a kind of link, and nothing of this machine: they are left out.
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
