@@ -29,6 +29,17 @@ constexpr std::array isa_abilities = {
     isa_ability{"gfx950", xnack_ability::per_process},
 };
 
+struct isa_address {
+  std::string_view prefix;
+  std::uint32_t bits;
+};
+// The masks that the kernel driver sets: gmc_v8_0 to gmc_v12_0. The longest prefix first.
+constexpr std::array isa_addresses{
+    isa_address{"gfx90a", 48}, isa_address{"gfx94", 48}, isa_address{"gfx95", 48},
+    isa_address{"gfx9", 44},   isa_address{"gfx10", 44}, isa_address{"gfx11", 44},
+    isa_address{"gfx120", 44}, isa_address{"gfx8", 40},
+};
+
 struct speed_generation {
   std::string_view speed;  // GT/s
   std::uint32_t generation;
@@ -62,6 +73,12 @@ xnack_ability xnack_ability_of(std::string_view isa) noexcept {
   const bool is_graphics =
       isa.starts_with("gfx103") || isa.starts_with("gfx11") || isa.starts_with("gfx12");
   return is_graphics ? xnack_ability::none : xnack_ability::unknown;
+}
+
+std::optional<std::uint32_t> dma_bits_of(std::string_view isa) noexcept {
+  const auto* const known = std::ranges::find_if(
+      isa_addresses, [&](const isa_address& one) { return isa.starts_with(one.prefix); });
+  return known == isa_addresses.end() ? std::nullopt : std::optional(known->bits);
 }
 
 std::optional<std::uint32_t> pcie_generation_of(std::string_view giga_transfers) noexcept {

@@ -14,6 +14,10 @@ namespace berth::machine {
 // By the name of the instruction set: "gfx90a".
 [[nodiscard]] xnack_ability xnack_ability_of(std::string_view isa) noexcept;
 
+// Bits of the addresses that its driver lets a GPU of AMD use, for host memory and for other
+// devices; nothing for an instruction set that is not known.
+[[nodiscard]] std::optional<std::uint32_t> dma_bits_of(std::string_view isa) noexcept;
+
 // The generation of PCIe with that speed in GT/s: 4 of "16" and "16.0".
 [[nodiscard]] std::optional<std::uint32_t> pcie_generation_of(
     std::string_view giga_transfers) noexcept;

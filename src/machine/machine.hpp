@@ -93,6 +93,8 @@ struct gpu {
   std::optional<std::uint32_t> pci_device_id;
   std::optional<bytes_t> memory;
   std::optional<bytes_t> bar;                  // how much of the memory the host can address
+  std::optional<std::uint64_t> bar_address;    // where that begins, as the host numbers it
+  std::optional<std::uint32_t> dma_bits;       // of the addresses that the GPU can send to
   std::optional<std::uint32_t> compute_units;  // CUs or SMs
   std::optional<std::uint32_t> dma_engines;    // AMD: SDMA engines that face PCIe
   std::optional<std::uint32_t> xgmi_engines;   // AMD: SDMA engines that face peers

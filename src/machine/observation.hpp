@@ -16,7 +16,7 @@ namespace berth::machine {
 enum class traffic : std::uint8_t { one_way, both_ways };
 
 // Where the host's end of a copy was, seen from the GPU, if no node is named.
-enum class nearness : std::uint8_t { unknown, near, far };
+enum class host_distance : std::uint8_t { unknown, near, far };
 
 struct measured_rate {
   direction way = direction::unknown;
@@ -25,7 +25,7 @@ struct measured_rate {
   std::optional<std::uint32_t> gpu;   // its index
   std::optional<std::uint32_t> peer;  // the other one's, between two GPUs
   std::optional<std::uint32_t> node;  // NUMA node of the host's memory
-  nearness host_is = nearness::unknown;
+  host_distance host_is = host_distance::unknown;
   double gb_per_s = 0;
   std::optional<double> promised_gb_per_s;  // what somebody holds it should be
   std::string source;

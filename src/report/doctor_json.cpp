@@ -61,6 +61,8 @@ doctor_json gpu_json(const machine::gpu& gpu) {
           {"pci_device_id", or_null(gpu.pci_device_id)},
           {"memory_bytes", or_null(gpu.memory)},
           {"bar_bytes", or_null(gpu.bar)},
+          {"bar_address", or_null(gpu.bar_address)},
+          {"dma_bits", or_null(gpu.dma_bits)},
           {"compute_units", or_null(gpu.compute_units)},
           {"dma_engines", or_null(gpu.dma_engines)},
           {"xgmi_engines", or_null(gpu.xgmi_engines)},

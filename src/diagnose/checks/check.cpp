@@ -19,6 +19,7 @@ constexpr std::array all_checks{
     check{"link-below-capability", "The link between GPU and host", check_host_link},
     check{"xnack", "Managed memory that migrates (XNACK)", check_xnack},
     check{"large-bar", "How much GPU memory the host can address", check_large_bar},
+    check{"address-reach", "Addresses that GPUs can reach", check_address_reach},
     check{"process-numa", "Process and GPU on NUMA nodes", check_process_numa},
     check{"gpu-numa-order", "Order of GPUs and of NUMA nodes", check_gpu_order},
     check{"acs-redirect", "Peer traffic redirected by ACS", check_acs_redirect},

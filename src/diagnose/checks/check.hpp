@@ -71,6 +71,7 @@ void check_visible_devices(const machine::survey& seen, std::vector<check_result
 void check_host_link(const machine::survey& seen, std::vector<check_result>& results);
 void check_xnack(const machine::survey& seen, std::vector<check_result>& results);
 void check_large_bar(const machine::survey& seen, std::vector<check_result>& results);
+void check_address_reach(const machine::survey& seen, std::vector<check_result>& results);
 void check_process_numa(const machine::survey& seen, std::vector<check_result>& results);
 void check_gpu_order(const machine::survey& seen, std::vector<check_result>& results);
 void check_acs_redirect(const machine::survey& seen, std::vector<check_result>& results);

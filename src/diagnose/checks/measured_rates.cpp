@@ -15,8 +15,8 @@
 namespace berth::diagnose {
 namespace {
 
+using machine::host_distance;
 using machine::measured_rate;
-using machine::nearness;
 using machine::traffic;
 
 // Below this, two rates are the same: tools differ by as much from run to run.
@@ -49,9 +49,9 @@ std::string place_text(const measured_rate& one) {
 
 check_evidence evidence_of_rate(const measured_rate& one) {
   return {fmt::format("{}{}{}", place_text(one), way_text(one),
-                      one.node                       ? fmt::format(", memory of node {}", *one.node)
-                      : one.host_is == nearness::far ? ", memory of another node"
-                                                     : ""),
+                      one.node ? fmt::format(", memory of node {}", *one.node)
+                      : one.host_is == host_distance::far ? ", memory of another node"
+                                                          : ""),
           fmt::format("{:.1f} GB/s", one.gb_per_s), one.source};
 }
 
@@ -166,11 +166,11 @@ void compare_nodes(const machine::survey& seen, std::vector<check_result>& resul
 // Where only "the other node" is told: against the same way without that word.
 void compare_told_remote(const machine::survey& seen, std::vector<check_result>& results) {
   for (const auto& far : seen.rates) {
-    if (far.host_is != nearness::far || far.gb_per_s <= 0) {
+    if (far.host_is != host_distance::far || far.gb_per_s <= 0) {
       continue;
     }
     const auto near = std::ranges::find_if(seen.rates, [&](const measured_rate& one) {
-      return one.host_is != nearness::far && one.way == far.way && one.ways == far.ways &&
+      return one.host_is != host_distance::far && one.way == far.way && one.ways == far.ways &&
              one.host == far.host && one.gb_per_s > far.gb_per_s * same_ratio;
     });
     if (near != seen.rates.end()) {

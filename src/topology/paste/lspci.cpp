@@ -169,6 +169,7 @@ struct device {
   setting_state redirect = setting_state::unknown;
   std::uint32_t redirect_line = 0;
   std::optional<bytes_t> bar;
+  std::optional<std::uint64_t> bar_address;
   std::uint32_t bar_line = 0;
   std::string numa;
   std::uint32_t numa_line = 0;
@@ -185,6 +186,19 @@ std::optional<bytes_t> size_in(std::string_view text) {
   }
   const auto size = try_parse_bytes(text.substr(at + 6, end - at - 6));
   return size && *size > 0 ? std::optional(*size) : std::nullopt;
+}
+
+// "3f0000000000" of "Memory at 3f0000000000 (64-bit, ...". Without root it may be shown as zero.
+std::optional<std::uint64_t> address_in(std::string_view text) {
+  constexpr auto word = "Memory at "sv;
+  const auto at = text.find(word);
+  if (at == std::string_view::npos) {
+    return std::nullopt;
+  }
+  const auto rest = text.substr(at + word.size());
+  const auto number =
+      text::whole_number<std::uint64_t>(rest.substr(0, std::min(rest.find(' '), rest.size())), 16);
+  return number && *number > 0 ? number : std::nullopt;
 }
 
 // What stands behind `word` up to the next comma: "16GT/s" of "Speed 16GT/s, Width x8".
@@ -535,6 +549,7 @@ private:
                         text.find("non-prefetchable") == std::string_view::npos;
     if (size && counts && (!of.bar || *of.bar < *size)) {
       of.bar = size;
+      of.bar_address = address_in(text);
       of.bar_line = one.number;
     }
     return true;
@@ -641,6 +656,10 @@ private:
     if (one.bar) {
       to.at(one.bar_line);
       to.of_gpu(gpu, "bar", &machine::gpu::bar, *one.bar, fmt::format("{} bytes", *one.bar));
+      if (one.bar_address) {
+        to.of_gpu(gpu, "bar_address", &machine::gpu::bar_address, *one.bar_address,
+                  fmt::format("{:#x}", *one.bar_address));
+      }
     }
     if (!one.numa.empty()) {
       to.at(one.numa_line);

@@ -92,8 +92,8 @@ std::optional<machine::measured_rate> rate_told_in(std::string_view text) {
   told.host = with_host ? memory_kind::unknown : memory_kind::device;
   told.ways = line.find("bidirection") != std::string_view::npos ? machine::traffic::both_ways
                                                                  : machine::traffic::one_way;
-  told.host_is =
-      with_host && has_word(line, far_words) ? machine::nearness::far : machine::nearness::unknown;
+  told.host_is = with_host && has_word(line, far_words) ? machine::host_distance::far
+                                                        : machine::host_distance::unknown;
   told.gb_per_s = numbers[0].value;
   told.promised_gb_per_s = has_promise ? std::optional(numbers[1].value) : std::nullopt;
   return told;

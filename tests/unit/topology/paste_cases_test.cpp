@@ -101,7 +101,7 @@ TEST(SharedPaste, D08RatesThatPeopleTellAndATree) {
   ASSERT_EQ(seen.rates.size(), 3U);
   EXPECT_DOUBLE_EQ(seen.rates[0].gb_per_s, 70);
   EXPECT_EQ(seen.rates[0].promised_gb_per_s, 92);
-  EXPECT_EQ(seen.rates[2].host_is, machine::nearness::far);
+  EXPECT_EQ(seen.rates[2].host_is, machine::host_distance::far);
   ASSERT_EQ(seen.machine.gpus.size(), 4U);
   EXPECT_EQ(count_of(seen, link_kind::xgmi), 3U);
 }

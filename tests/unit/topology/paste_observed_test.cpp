@@ -7,8 +7,8 @@
 namespace berth::topology {
 namespace {
 
+using machine::host_distance;
 using machine::link_kind;
-using machine::nearness;
 using machine::traffic;
 
 TEST(PastedBandwidthTest, TakesTheNodeOfNumactlAndTheLargestCopy) {
@@ -148,7 +148,7 @@ TEST(PastedProse, TellsRatesWithTheirPromise) {
   EXPECT_DOUBLE_EQ(seen.rates[0].gb_per_s, 20);
   EXPECT_EQ(seen.rates[0].promised_gb_per_s, 32);
   EXPECT_EQ(seen.rates[0].ways, traffic::one_way);
-  EXPECT_EQ(seen.rates[1].host_is, nearness::far);
+  EXPECT_EQ(seen.rates[1].host_is, host_distance::far);
 }
 
 // What is promised, what is of something else, and what is no sentence.
