@@ -51,7 +51,7 @@ def lspci(at):
 def nvidia_topo(_):
     columns = "\t".join(f"GPU{n}" for n in range(8))
     rows = "".join(
-        f"GPU{n}\t" + "\t".join("X" if n == m else "NV18" for m in range(8)) + f"\t0-47\t0\tN/A\n"
+        f"GPU{n}\t" + "\t".join("X" if n == m else "NV18" for m in range(8)) + "\t0-47\t0\tN/A\n"
         for n in range(8))
     return f"\t{columns}\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\n{rows}\n"
 
@@ -60,8 +60,28 @@ def prose(at):
     return f"line {at} of a log that no tool of ours prints: key = value, {at * 7919 % 1000} of 1000\n"
 
 
+def lspci_gpu(at):
+    return lspci(0) + lspci(at % 64).replace(
+        "PCI bridge: Advanced Micro Devices, Inc. [AMD] Starship/Matisse GPP Bridge",
+        "Display controller: Advanced Micro Devices, Inc. [AMD/ATI] Aldebaran/MI200 [Instinct MI210]")
+
+
+def copy_log(at):
+    return (f":3:hip_memory.cpp :642 : {at} us: [tid:0x7f] hipMemcpy ( 0x7f4a1853e000, 0x7f490c400000, "
+            f"{at}, hipMemcpyHostToDevice )\n"
+            f":4:rocblit.cpp :707 : {at} us: 3: [tid:0x7f] HSA Async Copy on copy_engine=0x{at % 4 + 1:x}, "
+            f"dst=0x7f4a1853e000, src=0x7f490c400000, size={at}\n")
+
+
+def told(at):
+    return f"Copy {at} from the remote socket's host to GPU {at % 8} is about {at % 60 + 1} GB/s\n"
+
+
 KINDS = {
-    "lspci -vv": lspci,
+    "lspci -vv, all different": lspci,
+    "lspci -vv, again and again": lspci_gpu,
+    "ROCm's log of copies": copy_log,
+    "rates in sentences": told,
     "rocminfo": lambda _: golden("mi250x_node.rocminfo.txt"),
     "rocm-smi --showtopo": lambda _: golden("mi250x_node.showtopo.txt"),
     "nvidia-smi topo -m": nvidia_topo,
@@ -92,7 +112,7 @@ def main():
                 size += len(text)
                 at += 1
             file.flush()
-            print(f"{name:22} {size / 1e6:5.1f} MB  {seconds(berth, file.name):6.2f} s")
+            print(f"{name:27} {size / 1e6:5.1f} MB  {seconds(berth, file.name):6.2f} s")
 
 
 if __name__ == "__main__":

@@ -173,7 +173,8 @@ private:
 
   bool take_test_device(std::string_view text) {
     const auto number = text.starts_with("Device ") ? leading_number(text.substr(7)) : std::nullopt;
-    const bool is_it = number && *number < most_tool_devices && text.find(':') != text.npos;
+    const bool is_it =
+        number && *number < most_tool_devices && text.find(':') != std::string_view::npos;
     if (is_it) {
       test_device_ = static_cast<std::uint32_t>(*number);
     }
@@ -247,14 +248,14 @@ private:
   }
 
   bool take_matrix_heading(std::string_view text) {
-    for (const auto& known : matrix_headings) {
-      if (text.starts_with(known.text)) {
-        what_ = known.what;
-        columns_.clear();
-        return true;
-      }
+    const auto* const known = std::ranges::find_if(
+        matrix_headings, [&](const matrix_heading& one) { return text.starts_with(one.text); });
+    if (known == matrix_headings.end()) {
+      return false;
     }
-    return false;
+    what_ = known->what;
+    columns_.clear();
+    return true;
   }
 
   bool take_columns(const line& one) {

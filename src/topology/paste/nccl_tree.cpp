@@ -19,8 +19,6 @@ namespace berth::topology::paste {
 namespace {
 
 using machine::link_kind;
-using machine::place;
-using machine::place_kind;
 using machine::vendor;
 
 constexpr std::size_t most_tree_lines = 1 << 14;
