@@ -39,6 +39,34 @@ std::vector<std::string_view> words(std::string_view text) {
   return found;
 }
 
+std::optional<std::vector<std::uint32_t>> parse_number_list(std::string_view text) {
+  constexpr std::uint32_t limit = 1U << 16U;
+  std::vector<std::uint32_t> numbers;
+  text = trim(text);
+  if (text.ends_with(',')) {
+    return std::nullopt;  // cut
+  }
+  while (!text.empty()) {
+    const auto comma = std::min(text.find(','), text.size());
+    const auto part = trim(text.substr(0, comma));
+    text.remove_prefix(std::min(comma + 1, text.size()));
+    const auto dash = std::min(part.find('-'), part.size());
+    const auto first = whole_number<std::uint32_t>(part.substr(0, dash));
+    const auto last =
+        dash == part.size() ? first : whole_number<std::uint32_t>(part.substr(dash + 1));
+    // Whoever names the same ranges again and again gets no memory for it.
+    if (!first || !last || *last < *first || *last >= limit || numbers.size() > limit) {
+      return std::nullopt;
+    }
+    for (auto number = *first; number <= *last; ++number) {
+      numbers.push_back(number);
+    }
+  }
+  std::sort(numbers.begin(), numbers.end());
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+  return numbers;
+}
+
 std::vector<std::string> number_ranges(std::span<const std::uint32_t> numbers) {
   std::vector<std::string> ranges;
   for (std::size_t begin = 0; begin < numbers.size();) {

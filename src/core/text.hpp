@@ -30,6 +30,11 @@ template <std::integral Number>
   return failure == std::errc{} && rest == end ? std::optional(number) : std::nullopt;
 }
 
+// "0-3,8,10-11", as the kernel writes lists of CPUs and nodes: ascending, without doubles, and
+// empty for a text of blanks. Nothing for a text that is no such list, or for a number of 65536 or
+// more.
+[[nodiscard]] std::optional<std::vector<std::uint32_t>> parse_number_list(std::string_view text);
+
 // Numbers as they come, those in a row as one: "0-3", "8".
 [[nodiscard]] std::vector<std::string> number_ranges(std::span<const std::uint32_t> numbers);
 // The same as one text: "0-3,8".

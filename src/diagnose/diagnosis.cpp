@@ -165,6 +165,9 @@ std::vector<std::string> notes_of(const workload& work, const std::vector<findin
         fmt::format("A rate of copies of {} or less shows the fixed cost of a copy, not the link.",
                     format_bytes(tiny_bytes)));
   }
+  if (const auto* const given = work.machine_as_given(); given != nullptr && !given->fits()) {
+    notes.push_back(fmt::format("The machine was left aside: {}.", given->mismatch()));
+  }
   const bool has_places = std::any_of(findings.begin(), findings.end(),
                                       [](const finding& one) { return !one.places.empty(); });
   const bool has_functions = std::any_of(work.copies().begin(), work.copies().end(),
@@ -181,8 +184,9 @@ std::vector<std::string> notes_of(const workload& work, const std::vector<findin
 
 }  // namespace
 
-diagnosis diagnose(const trace::trace& events, const machine::machine_profile* profile) {
-  const workload work(events, profile);
+diagnosis diagnose(const trace::trace& events, const machine::machine_profile* profile,
+                   const machine::survey* seen) {
+  const workload work(events, profile, seen);
   diagnosis result;
   result.totals = work.totals();
   result.expectation_basis = work.expected().basis();

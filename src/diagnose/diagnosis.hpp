@@ -8,6 +8,7 @@
 #include "diagnose/finding.hpp"
 #include "diagnose/workload.hpp"
 #include "machine/profile.hpp"
+#include "machine/survey.hpp"
 #include "trace/trace.hpp"
 
 namespace berth::diagnose {
@@ -26,8 +27,10 @@ struct diagnosis {
 };
 
 // Pure and deterministic; blocks for as long as it computes. `profile` may be null: then the
-// figures of the GPU's model are the basis of what is expected.
+// figures of the GPU's model are the basis of what is expected. `seen` may be null, or the machine
+// that the trace was made on: then its link, its NUMA nodes and its settings count too.
 [[nodiscard]] diagnosis diagnose(const trace::trace& events,
-                                 const machine::machine_profile* profile = nullptr);
+                                 const machine::machine_profile* profile = nullptr,
+                                 const machine::survey* seen = nullptr);
 
 }  // namespace berth::diagnose

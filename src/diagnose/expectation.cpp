@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "core/statistics.hpp"
+#include "diagnose/checks/values.hpp"
 #include "machine/catalogue.hpp"
 
 namespace berth::diagnose {
@@ -25,12 +26,20 @@ std::size_t slot(direction way, host_end end) noexcept {
   return (way == direction::device_to_host ? 2U : 0U) + (end == host_end::pageable ? 1U : 0U);
 }
 
+std::uint32_t first_device(const trace::trace& events) {
+  return events.about.devices.empty() ? 0 : events.about.devices.front().index;
+}
+
 }  // namespace
 
-expectation::expectation(const trace::trace& events, const machine::machine_profile* profile) {
+expectation::expectation(const trace::trace& events, const machine::machine_profile* profile,
+                         const joined_machine* on) {
   if (profile != nullptr) {
     take_from(*profile);
     basis_ = fmt::format("the profile of machine '{}'", profile->name());
+    return;
+  }
+  if (on != nullptr && on->fits() && take_from_machine(*on, first_device(events))) {
     return;
   }
   if (!events.about.devices.empty()) {
@@ -54,6 +63,27 @@ void expectation::take_from(machine::machine_profile profile) {
     }
   }
   profile_ = std::move(profile);
+}
+
+bool expectation::take_from_machine(const joined_machine& on, std::uint32_t device) {
+  const auto link = on.link_of(device);
+  if (on.model() != nullptr) {
+    take_from(machine::nominal_profile(*on.model(), link.value_or(machine::pcie_link{})));
+    basis_ = link ? fmt::format(
+                        "figures of the model {} at this machine's link ({}), not measured on it",
+                        on.model()->title, link_text(*link))
+                  : fmt::format("figures of the model {}, not measured on this machine",
+                                on.model()->title);
+    return true;
+  }
+  auto generic = link ? machine::generic_profile(*link->generation, *link->width) : std::nullopt;
+  if (!generic) {
+    return false;
+  }
+  take_from(*std::move(generic));
+  basis_ = fmt::format("what a link like this machine's ({}) gives, not measured on it",
+                       link_text(*link));
+  return true;
 }
 
 void expectation::take_from_pinned_copies(const trace::trace& events) {

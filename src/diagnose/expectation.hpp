@@ -13,6 +13,7 @@
 
 #include "berth/types.hpp"
 #include "berth/units.hpp"
+#include "diagnose/joined_machine.hpp"
 #include "machine/profile.hpp"
 #include "trace/trace.hpp"
 
@@ -23,8 +24,10 @@ enum class host_end : std::uint8_t { pinned, pageable };
 
 class expectation {
 public:
-  // `profile` may be null: then the model of the trace's first device decides.
-  expectation(const trace::trace& events, const machine::machine_profile* profile);
+  // `profile` may be null: then the model of the trace's first device decides, with the link that
+  // the machine has where one is known (`on`, which may be null too).
+  expectation(const trace::trace& events, const machine::machine_profile* profile,
+              const joined_machine* on = nullptr);
 
   // Device time in ns of a copy between host and device; nothing where it has no basis.
   [[nodiscard]] std::optional<double> time_ns(direction way, host_end end,
@@ -48,6 +51,7 @@ private:
   };
   [[nodiscard]] const std::optional<answer>& at(direction way, host_end end) const noexcept;
   void take_from(machine::machine_profile profile);
+  [[nodiscard]] bool take_from_machine(const joined_machine& on, std::uint32_t device);
   void take_from_pinned_copies(const trace::trace& events);
 
   std::array<std::optional<answer>, 4> answers_;  // by direction and host end

@@ -24,6 +24,7 @@ constexpr std::array all{
     rule{"allocation-in-a-loop", "Memory is allocated or pinned over and over",
          find_allocation_in_a_loop},
     rule{"remote-numa", "Pinned memory on another NUMA node than the GPU", find_remote_numa},
+    rule{"link-limit", "The machine's link is less than the GPU's", find_link_limit},
     rule{"kernel-copies", "Copies that take compute units from kernels", find_kernel_copies},
     rule{"managed-without-migration", "Managed memory that does not migrate",
          find_managed_without_migration},

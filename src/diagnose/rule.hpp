@@ -40,6 +40,7 @@ void find_repeated_copies(const workload& work, std::vector<finding>& findings);
 void find_fill_bound_staging(const workload& work, std::vector<finding>& findings);
 void find_allocation_in_a_loop(const workload& work, std::vector<finding>& findings);
 void find_remote_numa(const workload& work, std::vector<finding>& findings);
+void find_link_limit(const workload& work, std::vector<finding>& findings);
 void find_kernel_copies(const workload& work, std::vector<finding>& findings);
 void find_managed_without_migration(const workload& work, std::vector<finding>& findings);
 void find_managed_page_faults(const workload& work, std::vector<finding>& findings);

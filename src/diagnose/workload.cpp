@@ -145,8 +145,12 @@ std::optional<double> copy_group::rate() const noexcept {
   return gb_per_s(bytes_with_time, std::chrono::nanoseconds(time_with_bytes_ns));
 }
 
-workload::workload(const trace::trace& events, const machine::machine_profile* profile)
-    : events_(&events), expected_(events, profile) {
+workload::workload(const trace::trace& events, const machine::machine_profile* profile,
+                   const machine::survey* seen)
+    : events_(&events),
+      machine_(seen != nullptr ? std::optional<joined_machine>(std::in_place, events, *seen)
+                               : std::nullopt),
+      expected_(events, profile, machine_ ? &*machine_ : nullptr) {
   collect();
   join_calls();
   find_places();

@@ -14,6 +14,7 @@
 #include "core/interval.hpp"
 #include "diagnose/expectation.hpp"
 #include "diagnose/frames.hpp"
+#include "diagnose/joined_machine.hpp"
 #include "trace/trace.hpp"
 
 namespace berth::diagnose {
@@ -99,9 +100,18 @@ struct totals {
 
 class workload {
 public:
-  workload(const trace::trace& events, const machine::machine_profile* profile);
+  // `seen` may be null: the machine that the trace was made on.
+  workload(const trace::trace& events, const machine::machine_profile* profile,
+           const machine::survey* seen = nullptr);
 
   [[nodiscard]] const trace::trace& events() const noexcept { return *events_; }
+  // Null where no machine was given, or one that has none of the trace's GPUs.
+  [[nodiscard]] const joined_machine* machine() const noexcept {
+    return machine_ && machine_->fits() ? &*machine_ : nullptr;
+  }
+  [[nodiscard]] const joined_machine* machine_as_given() const noexcept {
+    return machine_ ? &*machine_ : nullptr;
+  }
   [[nodiscard]] const expectation& expected() const noexcept { return expected_; }
   [[nodiscard]] const diagnose::totals& totals() const noexcept { return totals_; }
   // By ascending begin.
@@ -127,6 +137,7 @@ private:
   [[nodiscard]] interval span_of_all() const;
 
   const trace::trace* events_;
+  std::optional<joined_machine> machine_;
   expectation expected_;
   diagnose::totals totals_;
   std::vector<copy> copies_;

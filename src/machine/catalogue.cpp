@@ -15,6 +15,7 @@
 
 #include "core/text.hpp"
 #include "machine/embedded_models.hpp"
+#include "machine/hardware_facts.hpp"
 #include "machine/hardware_reader.hpp"
 
 namespace berth::machine {
@@ -166,6 +167,69 @@ provenance not_from_here(provenance known) noexcept {
   return known == provenance::measured ? provenance::nominal : known;
 }
 
+// Memory operations whose bytes go over the link to the host.
+struct link_operation {
+  operation what;
+  direction way;
+};
+constexpr std::array link_operations{
+    link_operation{operation::managed_touch_by_device, direction::host_to_device},
+    link_operation{operation::managed_touch_by_host, direction::device_to_host},
+    link_operation{operation::managed_prefetch_to_device, direction::host_to_device},
+    link_operation{operation::managed_prefetch_to_host, direction::device_to_host},
+    link_operation{operation::managed_remote_read, direction::host_to_device},
+    link_operation{operation::managed_remote_write, direction::device_to_host},
+    link_operation{operation::zero_copy_read, direction::host_to_device},
+    link_operation{operation::zero_copy_write, direction::device_to_host},
+};
+
+// With a link of that share of the rate. What the CPU limits stays as it is, up to what the link
+// carries then.
+machine_profile on_a_lesser_link(const machine_profile& full, std::string name, double share,
+                                 const std::string& note) {
+  std::vector<path_cost> paths(full.paths().begin(), full.paths().end());
+  const auto carried = [&](direction way) -> std::optional<double> {
+    const auto pinned =
+        full.lookup({.way = way, .host = memory_kind::pinned, .by = engine::dma, .traits = {}});
+    return pinned ? std::optional(pinned->device_time.large_gb_per_s() * share) : std::nullopt;
+  };
+  for (auto& row : paths) {
+    const bool has_host =
+        row.where.way == direction::host_to_device || row.where.way == direction::device_to_host;
+    if (const auto most = has_host ? carried(row.where.way) : std::nullopt) {
+      const double slower = std::max(1.0, row.device_time.large_gb_per_s() / *most);
+      row.device_time = row.device_time.with_rate_divided_by(slower);
+    }
+    if (has_host) {
+      row.known = provenance::modelled;
+      row.source += note;
+    }
+  }
+  std::vector<operation_cost> operations(full.operations().begin(), full.operations().end());
+  for (auto& row : operations) {
+    const auto* const crossing =
+        std::find_if(link_operations.begin(), link_operations.end(),
+                     [&](const link_operation& one) { return one.what == row.what; });
+    const auto most =
+        crossing != link_operations.end() ? carried(crossing->way) : std::optional<double>();
+    if (most && row.time.large_gb_per_s() > *most) {
+      row.time = row.time.with_rate_divided_by(row.time.large_gb_per_s() / *most);
+      row.known = provenance::modelled;
+      row.source += note;
+    }
+  }
+  std::vector<named_quantity> quantities(full.quantities().begin(), full.quantities().end());
+  for (auto& row : quantities) {
+    if (row.what == quantity::host_link_gb_per_s ||
+        row.what == quantity::host_bidirectional_gb_per_s) {
+      row.number.value *= share;
+      row.number.known = provenance::modelled;
+      row.number.source += note;
+    }
+  }
+  return {std::move(name), std::move(paths), std::move(operations), std::move(quantities)};
+}
+
 }  // namespace
 
 std::span<const model> catalogue() {
@@ -258,12 +322,24 @@ machine_profile nominal_profile(const model& of) {
   return {of.name, std::move(paths), std::move(operations), std::move(quantities)};
 }
 
+machine_profile nominal_profile(const model& of, const pcie_link& link) {
+  auto full = nominal_profile(of);
+  const auto can = of.hardware.gpus.size() == 1 ? pcie_gb_per_s(of.hardware.gpus.front().host_link)
+                                                : std::optional<double>();
+  const auto has = pcie_gb_per_s(link);
+  if (!can || !has || *has >= *can) {
+    return full;
+  }
+  return on_a_lesser_link(full, full.name(), *has / *can,
+                          fmt::format("; scaled to {} GT/s x{}",
+                                      pcie_speed_of(link.generation.value_or(0)), *link.width));
+}
+
 std::optional<machine_profile> generic_profile(std::uint32_t pcie_generation,
                                                std::uint32_t pcie_width) {
   constexpr std::uint32_t full_width = 16;
   const auto* const full = find_by_name(fmt::format("pcie{}", pcie_generation));
-  const bool real_width = pcie_width == 1 || pcie_width == 2 || pcie_width == 4 ||
-                          pcie_width == 8 || pcie_width == full_width;
+  const bool real_width = is_pcie_width(pcie_width) && pcie_width <= full_width;
   if (full == nullptr || !real_width) {
     return std::nullopt;
   }
@@ -271,29 +347,9 @@ std::optional<machine_profile> generic_profile(std::uint32_t pcie_generation,
   if (pcie_width == full_width) {
     return profile;
   }
-  const auto lanes = static_cast<double>(pcie_width) / full_width;
-  const auto note = fmt::format("; scaled to {} of 16 lanes", pcie_width);
-  std::vector<path_cost> paths(profile.paths().begin(), profile.paths().end());
-  for (auto& row : paths) {
-    // What the CPU limits stays as it is, up to what the narrower link carries.
-    const auto pinned = profile.lookup(
-        {.way = row.where.way, .host = memory_kind::pinned, .by = engine::dma, .traits = {}});
-    if (pinned) {
-      const double carried = pinned->device_time.large_gb_per_s() * lanes;
-      const double slower = std::max(1.0, row.device_time.large_gb_per_s() / carried);
-      row.device_time = row.device_time.with_rate_divided_by(slower);
-    }
-    row.known = provenance::modelled;
-    row.source += note;
-  }
-  std::vector<named_quantity> quantities(profile.quantities().begin(), profile.quantities().end());
-  for (auto& row : quantities) {
-    row.number.value *= lanes;
-    row.number.known = provenance::modelled;
-    row.number.source += note;
-  }
-  return machine_profile(fmt::format("pcie{}-x{}", pcie_generation, pcie_width), std::move(paths),
-                         {}, std::move(quantities));
+  return on_a_lesser_link(profile, fmt::format("pcie{}-x{}", pcie_generation, pcie_width),
+                          static_cast<double>(pcie_width) / full_width,
+                          fmt::format("; scaled to {} of 16 lanes", pcie_width));
 }
 
 }  // namespace berth::machine

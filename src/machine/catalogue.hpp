@@ -36,6 +36,10 @@ namespace berth::machine {
 // modelled), because none was observed on the machine at hand; the source says who measured it.
 [[nodiscard]] machine_profile nominal_profile(const model& of);
 
+// The same where the GPU has that link to the host: what crosses it is scaled down, and modelled,
+// if it is less than the model's own. An unknown link changes nothing.
+[[nodiscard]] machine_profile nominal_profile(const model& of, const pcie_link& link);
+
 // What a healthy PCIe link of that generation and width gives a GPU that is not in the catalogue.
 // Nothing for a generation without a reference point, or a width that PCIe does not have.
 [[nodiscard]] std::optional<machine_profile> generic_profile(std::uint32_t pcie_generation,

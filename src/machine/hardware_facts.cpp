@@ -29,6 +29,17 @@ constexpr std::array isa_abilities = {
     isa_ability{"gfx950", xnack_ability::per_process},
 };
 
+struct isa_address {
+  std::string_view prefix;
+  std::uint32_t bits;
+};
+// The masks that the kernel driver sets: gmc_v8_0 to gmc_v12_0. The longest prefix first.
+constexpr std::array isa_addresses{
+    isa_address{"gfx90a", 48}, isa_address{"gfx94", 48}, isa_address{"gfx95", 48},
+    isa_address{"gfx9", 44},   isa_address{"gfx10", 44}, isa_address{"gfx11", 44},
+    isa_address{"gfx120", 44}, isa_address{"gfx8", 40},
+};
+
 struct speed_generation {
   std::string_view speed;  // GT/s
   std::uint32_t generation;
@@ -39,6 +50,18 @@ constexpr std::array speeds = {
     speed_generation{"16.0", 4}, speed_generation{"32", 5},   speed_generation{"32.0", 5},
     speed_generation{"64", 6},   speed_generation{"64.0", 6},
 };
+
+struct lane_rate {
+  std::string_view speed;  // GT/s
+  double gb_per_s;         // after the line code
+};
+// By generation, from the first on.
+constexpr std::array lane_rates{
+    lane_rate{"2.5", 0.25}, lane_rate{"5", 0.5},    lane_rate{"8", 0.985},
+    lane_rate{"16", 1.969}, lane_rate{"32", 3.938}, lane_rate{"64", 7.563},
+};
+
+constexpr std::array<std::uint64_t, 7> widths = {1, 2, 4, 8, 12, 16, 32};
 
 }  // namespace
 
@@ -52,9 +75,32 @@ xnack_ability xnack_ability_of(std::string_view isa) noexcept {
   return is_graphics ? xnack_ability::none : xnack_ability::unknown;
 }
 
+std::optional<std::uint32_t> dma_bits_of(std::string_view isa) noexcept {
+  const auto* const known = std::ranges::find_if(
+      isa_addresses, [&](const isa_address& one) { return isa.starts_with(one.prefix); });
+  return known == isa_addresses.end() ? std::nullopt : std::optional(known->bits);
+}
+
 std::optional<std::uint32_t> pcie_generation_of(std::string_view giga_transfers) noexcept {
   const auto* const known = std::ranges::find(speeds, giga_transfers, &speed_generation::speed);
   return known == speeds.end() ? std::nullopt : std::optional(known->generation);
+}
+
+std::string_view pcie_speed_of(std::uint32_t generation) noexcept {
+  return generation == 0 || generation > lane_rates.size() ? std::string_view()
+                                                           : lane_rates[generation - 1].speed;
+}
+
+std::optional<double> pcie_gb_per_s(const pcie_link& link) noexcept {
+  const auto generation = link.generation.value_or(0);
+  if (generation == 0 || generation > lane_rates.size() || !link.width) {
+    return std::nullopt;
+  }
+  return lane_rates[generation - 1].gb_per_s * *link.width;
+}
+
+bool is_pcie_width(std::uint64_t lanes) noexcept {
+  return std::ranges::find(widths, lanes) != widths.end();
 }
 
 namespace kfd {

@@ -14,9 +14,22 @@ namespace berth::machine {
 // By the name of the instruction set: "gfx90a".
 [[nodiscard]] xnack_ability xnack_ability_of(std::string_view isa) noexcept;
 
+// Bits of the addresses that its driver lets a GPU of AMD use, for host memory and for other
+// devices; nothing for an instruction set that is not known.
+[[nodiscard]] std::optional<std::uint32_t> dma_bits_of(std::string_view isa) noexcept;
+
 // The generation of PCIe with that speed in GT/s: 4 of "16" and "16.0".
 [[nodiscard]] std::optional<std::uint32_t> pcie_generation_of(
     std::string_view giga_transfers) noexcept;
+
+// "16" of 4; empty for a generation that there is not.
+[[nodiscard]] std::string_view pcie_speed_of(std::uint32_t generation) noexcept;
+
+// One direction, as the line code leaves it; nothing where a part is unknown or is none.
+[[nodiscard]] std::optional<double> pcie_gb_per_s(const pcie_link& link) noexcept;
+
+// Lanes that a link can have.
+[[nodiscard]] bool is_pcie_width(std::uint64_t lanes) noexcept;
 
 namespace kfd {
 

@@ -10,11 +10,12 @@
 #include <utility>
 #include <vector>
 
+#include "core/text.hpp"
+
 namespace berth::machine {
 namespace {
 
 constexpr std::uint64_t largest_u32 = 0xFFFFFFFFULL;
-constexpr std::uint64_t most_cpus = 1U << 16U;
 constexpr std::uint64_t most_places = 4096;
 
 template <typename Target>
@@ -126,37 +127,11 @@ gpu read_gpu(const json_cursor& value, gpu known) {
 
 // "0-7,64-71"
 std::vector<std::uint32_t> read_cpus(const json_cursor& value) {
-  const auto text = value.text();
-  std::vector<std::uint32_t> cpus;
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  const auto number = [&] {
-    std::uint32_t cpu = 0;
-    const auto [rest, failed] = std::from_chars(at, end, cpu);
-    if (failed != std::errc{} || cpu >= most_cpus) {
-      value.fail("expected a list of CPUs such as \"0-7,64-71\"");
-    }
-    at = rest;
-    return cpu;
-  };
-  while (true) {
-    const auto first = number();
-    auto last = first;
-    if (at != end && *at == '-') {
-      ++at;
-      last = number();
-    }
-    if (last < first || cpus.size() > most_cpus || (at != end && *at != ',')) {
-      value.fail("expected a list of CPUs such as \"0-7,64-71\"");
-    }
-    for (auto cpu = first; cpu <= last; ++cpu) {
-      cpus.push_back(cpu);
-    }
-    if (at == end) {
-      return cpus;
-    }
-    ++at;
+  auto cpus = text::parse_number_list(value.text());
+  if (!cpus || cpus->empty()) {
+    value.fail("expected a list of CPUs such as \"0-7,64-71\"");
   }
+  return *std::move(cpus);
 }
 
 numa_node read_numa_node(const json_cursor& value) {

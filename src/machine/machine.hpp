@@ -74,11 +74,16 @@ struct pci_device {
   // What its link towards the host runs at; of a port that faces down (downstream, root port) the
   // link below it, which is that of the device before it on the way up.
   pcie_link trained;
+  // Whether the device itself says that its link does less than it could.
+  setting_state speed_downgraded = setting_state::unknown;
+  setting_state width_downgraded = setting_state::unknown;
   setting_state acs_redirect = setting_state::unknown;  // sends peers' requests to the root port
 };
 
 struct gpu {
   std::uint32_t index = 0;
+  // Whether `index` is the number that a tool gives the GPU. Off: the order of appearance alone.
+  setting_state numbered = setting_state::unknown;
   vendor made_by = vendor::unknown;
   std::string title;        // "AMD Instinct MI210"; empty where unknown
   std::string model;        // short name in the catalogue; empty where none
@@ -88,6 +93,8 @@ struct gpu {
   std::optional<std::uint32_t> pci_device_id;
   std::optional<bytes_t> memory;
   std::optional<bytes_t> bar;                  // how much of the memory the host can address
+  std::optional<std::uint64_t> bar_address;    // where that begins, as the host numbers it
+  std::optional<std::uint32_t> dma_bits;       // of the addresses that the GPU can send to
   std::optional<std::uint32_t> compute_units;  // CUs or SMs
   std::optional<std::uint32_t> dma_engines;    // AMD: SDMA engines that face PCIe
   std::optional<std::uint32_t> xgmi_engines;   // AMD: SDMA engines that face peers

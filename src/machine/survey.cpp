@@ -7,6 +7,20 @@
 #include <utility>
 
 namespace berth::machine {
+namespace {
+
+constexpr std::size_t most_observations = 1 << 14;
+
+template <typename Observation>
+void keep(std::vector<Observation>& all, Observation one, const std::string& source) {
+  if (all.size() < most_observations) {
+    one.source = source;
+    all.push_back(std::move(one));
+  }
+}
+
+}  // namespace
+
 const claim* survey::claim_of(std::string_view field) const noexcept {
   const auto found = std::ranges::find(claims, field, &claim::field);
   return found == claims.end() ? nullptr : &*found;
@@ -51,6 +65,14 @@ bool surveyor::may_set(const std::string& field, const std::string& printed, boo
 
 void surveyor::problem(std::string what) {
   survey_->problems.push_back({.source = source_, .what = std::move(what)});
+}
+
+void surveyor::measured(measured_rate one) {
+  keep(survey_->rates, std::move(one), source_);
+}
+
+void surveyor::logged(logged_copies some) {
+  keep(survey_->copies, std::move(some), source_);
 }
 
 }  // namespace berth::machine

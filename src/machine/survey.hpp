@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "machine/machine.hpp"
+#include "machine/observation.hpp"
 
 namespace berth::machine {
 
@@ -58,6 +59,8 @@ struct survey {
   std::vector<claim> claims;  // those that were believed, in the order of reading
   std::vector<contradiction> contradictions;
   std::vector<reading_problem> problems;
+  std::vector<measured_rate> rates;
+  std::vector<logged_copies> copies;
   std::vector<std::string> sources;  // each piece that was recognised: "rocminfo (paste.txt)"
   std::uint64_t lines = 0;           // of pasted text
   std::uint64_t unread_lines = 0;    // of those, what no reader understood
@@ -102,6 +105,10 @@ public:
 
   // Notes what could not be read or believed at the present source.
   void problem(std::string what);
+
+  // What was seen at the present source. Bounded: a log may hold any number.
+  void measured(measured_rate one);
+  void logged(logged_copies some);
 
 private:
   bool may_set(const std::string& field, const std::string& printed, bool is_set, bool is_same);

@@ -8,6 +8,7 @@
 
 #include "diagnose/checks/affinity.hpp"
 #include "diagnose/checks/check.hpp"
+#include "diagnose/checks/requirements.hpp"
 #include "machine/survey.hpp"
 #include "report/render.hpp"
 
@@ -18,6 +19,7 @@ enum class unread_lines : std::uint8_t { counted, listed };
 struct doctor_report {
   machine::survey seen;
   diagnose::checkup found;
+  std::vector<diagnose::requirement_result> required = {};  // by the site, in the order given
   unread_lines unread = unread_lines::counted;
 };
 

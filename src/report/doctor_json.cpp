@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // berth doctor's report as JSON. docs/doctor.md describes the members.
+#include <array>
+
 #include <nlohmann/json.hpp>
 
 #include <fmt/format.h>
@@ -38,6 +40,8 @@ doctor_json device_json(const machine::pci_device& device) {
           {"device_id", or_null(device.device_id)},
           {"capable", link_json(device.capable)},
           {"trained", link_json(device.trained)},
+          {"speed_downgraded", name_or_null(device.speed_downgraded)},
+          {"width_downgraded", name_or_null(device.width_downgraded)},
           {"acs_redirect", name_or_null(device.acs_redirect)}};
 }
 
@@ -47,6 +51,7 @@ doctor_json gpu_json(const machine::gpu& gpu) {
     path.push_back(device_json(device));
   }
   return {{"index", gpu.index},
+          {"numbered", name_or_null(gpu.numbered)},
           {"made_by", name_or_null(gpu.made_by)},
           {"title", or_null(gpu.title)},
           {"model", or_null(gpu.model)},
@@ -56,6 +61,8 @@ doctor_json gpu_json(const machine::gpu& gpu) {
           {"pci_device_id", or_null(gpu.pci_device_id)},
           {"memory_bytes", or_null(gpu.memory)},
           {"bar_bytes", or_null(gpu.bar)},
+          {"bar_address", or_null(gpu.bar_address)},
+          {"dma_bits", or_null(gpu.dma_bits)},
           {"compute_units", or_null(gpu.compute_units)},
           {"dma_engines", or_null(gpu.dma_engines)},
           {"xgmi_engines", or_null(gpu.xgmi_engines)},
@@ -150,6 +157,29 @@ doctor_json contradiction_json(const machine::contradiction& one) {
   return {{"field", one.field}, {"claims", array_of(one.claims, claim_json)}};
 }
 
+doctor_json rate_json(const machine::measured_rate& one) {
+  constexpr std::array<std::string_view, 3> places{"", "near", "far"};
+  return {{"direction", name_or_null(one.way)},
+          {"both_ways", one.ways == machine::traffic::both_ways},
+          {"host_memory", name_or_null(one.host)},
+          {"gpu", or_null(one.gpu)},
+          {"peer", or_null(one.peer)},
+          {"numa_node", or_null(one.node)},
+          {"host_is", or_null(std::string(places[static_cast<std::size_t>(one.host_is)]))},
+          {"GBps", one.gb_per_s},
+          {"promised_GBps", or_null(one.promised_gb_per_s)},
+          {"source", one.source}};
+}
+
+doctor_json copies_json(const machine::logged_copies& some) {
+  return {{"engine", name_or_null(some.by)},
+          {"engine_name", or_null(some.engine_name)},
+          {"direction", name_or_null(some.way)},
+          {"failure_code", or_null(some.failure)},
+          {"count", some.count},
+          {"source", some.source}};
+}
+
 doctor_json result_json(const diagnose::check_result& one) {
   const auto* const check = diagnose::find_check(one.check);
   const auto evidence = [](const diagnose::check_evidence& of) {
@@ -164,6 +194,13 @@ doctor_json result_json(const diagnose::check_result& one) {
           {"confirm", or_null(one.confirm)},
           {"fix", one.fix},
           {"page", fmt::format("docs/checks/{}.md", one.check)}};
+}
+
+doctor_json requirement_json(const diagnose::requirement_result& one) {
+  return {{"name", one.what.name},
+          {"wanted", one.what.wanted},
+          {"is", to_string(one.is)},
+          {"found", one.found}};
 }
 
 std::string_view kind_name(machine::survey_kind kind) {
@@ -193,9 +230,12 @@ std::string to_json(const doctor_report& shown) {
       {"verdict", to_string(shown.found.worst)},
       {"headline", shown.found.headline},
       {"results", array_of(shown.found.results, result_json)},
+      {"requirements", array_of(shown.required, requirement_json)},
       {"kind", kind_name(seen.kind)},
       {"sources", seen.sources},
       {"machine", machine_json(seen.machine)},
+      {"measured_rates", array_of(seen.rates, rate_json)},
+      {"logged_copies", array_of(seen.copies, copies_json)},
       {"fields", array_of(seen.claims, claim_json)},
       {"contradictions", array_of(seen.contradictions, contradiction_json)},
       {"problems", array_of(seen.problems,

@@ -38,6 +38,19 @@ void put_headline(page& out, const doctor_report& shown) {
   out.block("VERDICT", shown.found.headline + ".", look_of(shown.found.worst).how);
 }
 
+void put_requirements(page& out, const doctor_report& shown) {
+  using diagnose::fulfilment;
+  if (!shown.required.empty()) {
+    out.line();
+  }
+  for (const auto& [what, is, found] : shown.required) {
+    out.block(is == fulfilment::met ? "MET" : "NOT MET",
+              text::printable(fmt::format("{}={}{}: {}", what.name, what.wanted,
+                                          is == fulfilment::unknown ? " (not known)" : "", found)),
+              is == fulfilment::met ? style::green : style::red);
+  }
+}
+
 void put_evidence(page& out, const check_result& one) {
   constexpr std::size_t enough = 4;
   for (std::size_t index = 0; index < std::min(enough, one.evidence.size()); ++index) {
@@ -287,6 +300,7 @@ void put_sources(page& out, const doctor_report& shown) {
 std::string to_text(const doctor_report& shown, colour colours) {
   page out(colours);
   put_headline(out, shown);
+  put_requirements(out, shown);
   put_results(out, shown);
   put_gpus(out, shown.seen.machine);
   put_nodes(out, shown.seen.machine);

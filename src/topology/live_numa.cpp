@@ -24,7 +24,7 @@ void read_cpus(reading& in, const std::string& folder, machine::numa_node& node)
   if (!text) {
     return;
   }
-  if (const auto cpus = parse_list(*text)) {
+  if (const auto cpus = text::parse_number_list(*text)) {
     in.say.says(node_field(node.id, "cpus"), node.cpus, *cpus, text::number_list(*cpus));
   } else {
     in.say.problem(fmt::format("\"{}\" is no list of CPUs; left out", *text));

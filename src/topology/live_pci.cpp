@@ -25,8 +25,6 @@ constexpr std::uint32_t nvidia_id = 0x10de;
 // Cards of several names have these: which it is, the id does not tell.
 constexpr std::array<std::uint32_t, 4> shared_ids = {0x66a1, 0x66af, 0x73bf, 0x744c};
 
-constexpr std::array<std::uint32_t, 7> widths = {1, 2, 4, 8, 12, 16, 32};
-
 std::uint32_t unsigned_at(std::string_view bytes, std::size_t at, std::size_t size) {
   std::uint32_t value = 0;
   for (std::size_t index = 0; index < size && at + index < bytes.size(); ++index) {
@@ -306,7 +304,7 @@ private:
     }
     // 0 and 255 are what ports without a link, as those of virtual machines, have.
     if (const auto width = in_->number(prefix + "width")) {
-      if (std::ranges::find(widths, *width) != widths.end()) {
+      if (*width > 0 && machine::is_pcie_width(static_cast<std::uint64_t>(*width))) {
         in_->say.says(field + ".width", link.width, *width, fmt::format("x{}", *width));
       } else if (fault == link_fault::told) {
         in_->say.problem(fmt::format("width x{} is none that PCIe has; left out", *width));
@@ -356,9 +354,16 @@ private:
       in_->say.says(gpu_field(index, "memory"), gpu.memory, *total,
                     fmt::format("{} bytes", *total));
     }
+    const auto region = largest_region(folder);
+    if (region && region->start > 0) {
+      in_->say.says(gpu_field(index, "bar_address"), gpu.bar_address, region->start,
+                    fmt::format("{:#x}", region->start));
+    }
+    read_dma_bits(index, folder);
     auto visible = in_->number(folder + "/mem_info_vis_vram_total");
-    if (!visible) {
-      visible = largest_region(folder);
+    if (!visible && region) {
+      in_->say.reading(folder + "/resource");
+      visible = static_cast<std::int64_t>(region->size);
     }
     if (!visible || *visible <= 0) {
       return;
@@ -370,8 +375,22 @@ private:
     in_->say.says(gpu_field(index, "bar"), gpu.bar, bar, fmt::format("{} bytes", bar));
   }
 
+  void read_dma_bits(std::size_t index, const std::string& folder) {
+    constexpr std::int64_t most_bits = 64;
+    if (const auto bits = in_->number(folder + "/dma_mask_bits");
+        bits && *bits >= 16 && *bits <= most_bits) {
+      in_->say.says(gpu_field(index, "dma_bits"), gpu_at(index).dma_bits, *bits,
+                    fmt::format("{}", *bits));
+    }
+  }
+
+  struct region {
+    std::uint64_t start;
+    std::uint64_t size;
+  };
+
   // Of the first six lines of "resource", "start end flags": the largest prefetchable memory.
-  std::optional<std::int64_t> largest_region(const std::string& folder) {
+  std::optional<region> largest_region(const std::string& folder) {
     constexpr std::uint64_t memory_flag = 0x200;
     constexpr std::uint64_t prefetchable_flag = 0x2000;
     constexpr std::size_t regions = 6;
@@ -379,7 +398,7 @@ private:
     if (!text) {
       return std::nullopt;
     }
-    std::uint64_t largest = 0;
+    region largest{0, 0};
     const auto lines = lines_of(*text);
     for (std::size_t index = 0; index < std::min(regions, lines.size()); ++index) {
       const auto words = text::words(lines[index]);
@@ -390,13 +409,12 @@ private:
       const auto end = parse_number(words[1]);
       const auto flags = parse_number(words[2]).value_or(0);
       const bool counts = (flags & memory_flag) != 0 && (flags & prefetchable_flag) != 0;
-      if (counts && start && end && *end > *start) {
-        largest = std::max(largest, *end - *start + 1);
+      if (counts && start && end && *end > *start && *end - *start >= largest.size) {
+        largest = {*start, *end - *start + 1};
       }
     }
     constexpr std::uint64_t most = 1ULL << 50U;
-    return largest > 0 && largest < most ? std::optional(static_cast<std::int64_t>(largest))
-                                         : std::nullopt;
+    return largest.size > 0 && largest.size < most ? std::optional(largest) : std::nullopt;
   }
 
   void read_numa_node(std::size_t index, const std::string& folder) {

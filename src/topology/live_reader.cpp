@@ -23,28 +23,6 @@ std::optional<std::uint64_t> parse_number(std::string_view text) noexcept {
                                 : text::whole_number<std::uint64_t>(text, 10);
 }
 
-std::optional<std::vector<std::uint32_t>> parse_list(std::string_view text) {
-  constexpr std::size_t most = 16384;
-  std::vector<std::uint32_t> numbers;
-  text = text::trim(text);
-  while (!text.empty()) {
-    const auto end = std::min(text.find(','), text.size());
-    const auto item = text.substr(0, end);
-    const auto dash = std::min(item.find('-'), item.size());
-    const auto first = text::whole_number<std::uint32_t>(item.substr(0, dash), 10);
-    const auto last =
-        dash == item.size() ? first : text::whole_number<std::uint32_t>(item.substr(dash + 1), 10);
-    if (!first || !last || *last < *first || *last - *first >= most || numbers.size() >= most) {
-      return std::nullopt;
-    }
-    for (auto number = *first; number <= *last; ++number) {
-      numbers.push_back(number);
-    }
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return numbers;
-}
-
 std::string pci_address_of(std::uint64_t domain, std::uint64_t location) {
   return fmt::format("{:04x}:{:02x}:{:02x}.{:x}", domain, (location >> 8U) & 0xffU,
                      (location >> 3U) & 0x1fU, location & 7U);

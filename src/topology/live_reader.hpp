@@ -41,8 +41,6 @@ struct reading {
 };
 
 [[nodiscard]] std::optional<std::uint64_t> parse_number(std::string_view text) noexcept;
-// "0-3,8" as numbers; nothing where it is no such list, or names more than 16384.
-[[nodiscard]] std::optional<std::vector<std::uint32_t>> parse_list(std::string_view text);
 // "0000:03:00.0" from its numbers; and whether a text is one.
 [[nodiscard]] std::string pci_address_of(std::uint64_t domain, std::uint64_t location);
 [[nodiscard]] bool is_pci_address(std::string_view text) noexcept;

@@ -147,7 +147,7 @@ void read_limits(reading& in) {
       if (words.size() != 2 || words[0] != "Cpus_allowed_list:") {
         continue;
       }
-      const auto cpus = parse_list(words[1]);
+      const auto cpus = text::parse_number_list(words[1]);
       if (cpus && !cpus->empty()) {
         in.say.says("settings.allowed_cpus", set.allowed_cpus, *cpus, text::number_list(*cpus));
       }

@@ -4,7 +4,6 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <fstream>
 #include <iterator>
@@ -13,27 +12,15 @@
 
 #include <fmt/format.h>
 
+#include "core/text.hpp"
 #include "memory/cgroup.hpp"
 
 namespace berth::transfer {
 namespace {
 
-constexpr int most_cpus = 4096;
-
 std::optional<std::int64_t> parse_number(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (failure != std::errc{} || end != text.data() + text.size() || value < 0) {
-    return std::nullopt;
-  }
-  return value;
-}
-
-std::string_view trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t\n");
-  return first == std::string_view::npos
-             ? std::string_view{}
-             : text.substr(first, text.find_last_not_of(" \t\n") - first + 1);
+  const auto value = text::whole_number<std::int64_t>(text);
+  return value && *value >= 0 ? value : std::nullopt;
 }
 
 std::optional<std::string> first_line(const std::string& path) {
@@ -58,7 +45,8 @@ std::vector<int> affinity() {
 
 std::vector<int> cpus_of_node(int node) {
   const auto line = first_line(fmt::format("/sys/devices/system/node/node{}/cpulist", node));
-  return line ? parse_cpu_list(*line).value_or(std::vector<int>{}) : std::vector<int>{};
+  const auto cpus = line ? text::parse_number_list(*line) : std::nullopt;
+  return cpus ? std::vector<int>(cpus->begin(), cpus->end()) : std::vector<int>{};
 }
 
 // The tightest quota of this process's cgroup and those around it.
@@ -81,30 +69,8 @@ std::optional<unsigned> quota() {
 
 }  // namespace
 
-std::optional<std::vector<int>> parse_cpu_list(std::string_view text) {
-  std::vector<int> cpus;
-  text = trimmed(text);
-  while (!text.empty()) {
-    const auto comma = std::min(text.find(','), text.size());
-    const auto part = text.substr(0, comma);
-    text.remove_prefix(std::min(comma + 1, text.size()));
-    const auto dash = std::min(part.find('-'), part.size());
-    const auto first = parse_number(part.substr(0, dash));
-    const auto last = dash == part.size() ? first : parse_number(part.substr(dash + 1));
-    if (!first || !last || *last < *first || *last >= most_cpus) {
-      return std::nullopt;
-    }
-    for (auto cpu = *first; cpu <= *last; ++cpu) {
-      cpus.push_back(static_cast<int>(cpu));
-    }
-  }
-  std::sort(cpus.begin(), cpus.end());
-  cpus.erase(std::unique(cpus.begin(), cpus.end()), cpus.end());
-  return cpus;
-}
-
 std::optional<unsigned> parse_cpu_quota(std::string_view cpu_max) {
-  cpu_max = trimmed(cpu_max);
+  cpu_max = text::trim(cpu_max);
   const auto blank = cpu_max.find(' ');
   if (blank == std::string_view::npos) {
     return std::nullopt;

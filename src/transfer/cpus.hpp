@@ -10,9 +10,6 @@
 
 namespace berth::transfer {
 
-// "0-3,8,10-11" as in /sys: ascending, without doubles. Nothing for a text that is no such list.
-[[nodiscard]] std::optional<std::vector<int>> parse_cpu_list(std::string_view text);
-
 // CPUs that cgroup v2's cpu.max ("150000 100000") allows, rounded up, at least 1; nothing for "max"
 // or anything else.
 [[nodiscard]] std::optional<unsigned> parse_cpu_quota(std::string_view cpu_max);

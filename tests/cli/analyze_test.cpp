@@ -277,5 +277,52 @@ TEST(analyze, json_and_files_are_never_coloured) {
   EXPECT_THAT(read_file(path), Not(HasSubstr("\x1b")));
 }
 
+// An H200 whose link has lost half of its lanes, as lspci -vv shows it.
+constexpr std::string_view half_a_link =
+    "0000:00:01.1 PCI bridge: Intel Corporation Device 352a\n"
+    "\tBus: primary=00, secondary=01, subordinate=01, sec-latency=0\n"
+    "\tCapabilities: [58] Express (v2) Root Port (Slot+), MSI 00\n"
+    "\t\tLnkCap:\tPort #0, Speed 32GT/s, Width x16, ASPM L1\n"
+    "\t\tLnkSta:\tSpeed 32GT/s, Width x8 (downgraded)\n"
+    "0000:01:00.0 3D controller: NVIDIA Corporation GH100 [H200 SXM 141GB]\n"
+    "\tCapabilities: [60] Express (v2) Endpoint, MSI 00\n"
+    "\t\tLnkCap:\tPort #0, Speed 32GT/s, Width x16, ASPM L1\n"
+    "\t\tLnkSta:\tSpeed 32GT/s, Width x8 (downgraded)\n";
+
+TEST(analyze, joins_a_trace_with_its_machine) {
+  const scratch_folder scratch;
+  const auto machine = scratch.file("lspci.txt");
+  write_file(machine, half_a_link);
+  const auto shown = run_berth({"analyze", "--machine", machine, with_advice, "--format", "json"});
+  EXPECT_EQ(shown.status, 0);
+  const auto trace = json::parse(shown.out)["traces"][0];
+  EXPECT_THAT(trace["expectation_basis"].get<std::string>(),
+              HasSubstr("this machine's link (32 GT/s x8)"));
+  const auto alone = json::parse(run_berth({"analyze", with_advice, "--format", "json"}).out);
+  EXPECT_THAT(alone["traces"][0]["expectation_basis"].get<std::string>(),
+              Not(HasSubstr("32 GT/s")));
+}
+
+TEST(analyze, takes_a_bundle_for_the_machine) {
+  const scratch_folder scratch;
+  const auto bundle = scratch.file("machine.tar.zst");
+  ASSERT_EQ(run_berth({"doctor", "--gather", bundle}).status, 0);
+  const auto shown = run_berth({"analyze", "--machine", bundle, without_fault});
+  EXPECT_EQ(shown.status, 0);
+}
+
+TEST(analyze, refuses_a_machine_that_is_none) {
+  const scratch_folder scratch;
+  const auto noise = scratch.file("noise.txt");
+  write_file(noise, "hello\n");
+  const auto shown = run_berth({"analyze", "--machine", noise, without_fault});
+  EXPECT_EQ(shown.status, 3);
+  EXPECT_THAT(shown.out, IsEmpty());
+  EXPECT_THAT(shown.err, HasSubstr("BTH-1104"));
+  EXPECT_EQ(run_berth({"analyze", "--machine", scratch.file("missing"), without_fault}).status, 3);
+  EXPECT_EQ(run_berth({"analyze", "--machine", "", without_fault}).status, 2);
+  EXPECT_EQ(run_berth({"analyze", "--machine", noise, without_fault, "-o", noise}).status, 2);
+}
+
 }  // namespace
 }  // namespace berth::test

@@ -79,6 +79,28 @@ TEST(Doctor, ExitsWith1ForAFaultAndOnlyWithCheck) {
   EXPECT_EQ(examine(with_lost_lanes()).status, 0);
 }
 
+TEST(Doctor, FailsWhereASiteRequiresMore) {
+  const auto met = examine(two_gpus(), {"--check", "--require", "gpus=2", "--require", "link=x16"});
+  EXPECT_EQ(met.status, 0);
+  EXPECT_THAT(met.out, HasSubstr("\nMET       gpus=2"));
+  const auto failed = examine(two_gpus(), {"--check", "--require", "gpus=3", "--format", "json"});
+  EXPECT_EQ(failed.status, 1);
+  const auto all = json::parse(failed.out);
+  EXPECT_NE(all["verdict"], "fault");
+  EXPECT_EQ(all["requirements"][0]["is"], "failed");
+  EXPECT_EQ(all["requirements"][0]["found"], "2 GPUs were seen");
+}
+
+TEST(Doctor, TakesTheRequirementsOfAFile) {
+  const scratch_folder scratch;
+  const auto site = scratch.file("site");
+  write_file(site, "# nodes of ours\ngpus=2\nlink=gen5\n");
+  const auto shown = examine(two_gpus(), {"--check", "--require-file", site});
+  EXPECT_EQ(shown.status, 1);
+  EXPECT_THAT(shown.out, HasSubstr("\nNOT MET   link=gen5: GPU 0 has a link of 16 GT/s x16"));
+  EXPECT_EQ(examine(two_gpus(), {"--check", "--require-file", scratch.file("no")}).status, 3);
+}
+
 TEST(Doctor, PrintsTheAffinityOfEachGpu) {
   const auto shown = examine(two_gpus(), {"--affinity"});
   EXPECT_EQ(shown.status, 0);
@@ -194,6 +216,10 @@ TEST(Doctor, RefusesWrongUsageWithAHint) {
       {"doctor", "--root", ""},
       {"doctor", "-", "-"},
       {"doctor", "--try-xnack", "a"},
+      {"doctor", "--require", "gpus=1"},
+      {"doctor", "--check", "--require", "gpus"},
+      {"doctor", "--check", "--require", "speed=fast"},
+      {"doctor", "--check", "--require", "link=x3"},
   };
   for (const auto& words : wrong) {
     const auto shown = run_berth(words);

@@ -183,7 +183,8 @@ private:
     to_.write(folder + "/numa_node", fmt::format("{}\n", gpu.numa));
     to_.write(folder + "/power/runtime_status", "active\n");
     to_.write(folder + "/unique_id", "deadbeefcafe0001\n");
-    const std::uint64_t start = 0x200000000000;
+    to_.write(folder + "/dma_mask_bits", "48\n");
+    const std::uint64_t start = 0x20000000000;
     to_.write(folder + "/resource", fmt::format("{:#018x} {:#018x} 0x000000000014220c\n", start,
                                                 start + (gpu.bar_mebibytes << 20U) - 1));
     if (gpu.vendor == 0x1002) {

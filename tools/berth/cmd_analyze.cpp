@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "diagnose/diagnosis.hpp"
+#include "machine_input.hpp"
 #include "report/model.hpp"
 #include "trace/import/import.hpp"
 #include "trace/import/recording.hpp"
@@ -21,7 +22,8 @@
 namespace berth::cli {
 namespace {
 
-report::trace_report analyze_file(const std::string& file, const streams& io) {
+report::trace_report analyze_file(const std::string& file, const machine::survey* on,
+                                  const streams& io) {
   report::trace_report shown;
   shown.file = file;
   progress_line progress(io, "reading " + file);
@@ -32,7 +34,7 @@ report::trace_report analyze_file(const std::string& file, const streams& io) {
     shown.failure = read.error();
     return shown;
   }
-  shown.diagnosis = diagnose::diagnose(read->events);
+  shown.diagnosis = diagnose::diagnose(read->events, nullptr, on);
   shown.about = std::move(read->events.about);
   shown.cut = std::move(read->cut);
   return shown;
@@ -81,7 +83,8 @@ bool stands_before(const report::trace_report& a, const report::trace_report& b)
   return key(a) < key(b);
 }
 
-void analyze_folder(const std::string& folder, const streams& io, report::document& into) {
+void analyze_folder(const std::string& folder, const machine::survey* on, const streams& io,
+                    report::document& into) {
   const auto files = recordings_in(folder);
   if (!files) {
     into.traces.push_back({});
@@ -91,7 +94,7 @@ void analyze_folder(const std::string& folder, const streams& io, report::docume
   }
   std::vector<report::trace_report> reports;
   for (const auto& file : *files) {
-    auto shown = analyze_file(file, io);
+    auto shown = analyze_file(file, on, io);
     if (is_quiet(shown)) {
       const auto program = shown.about.facts.find("process.program");
       into.quiet.push_back(
@@ -104,14 +107,15 @@ void analyze_folder(const std::string& folder, const streams& io, report::docume
   std::move(reports.begin(), reports.end(), std::back_inserter(into.traces));
 }
 
-report::document analyze_all(const std::vector<std::string>& files, const streams& io) {
+report::document analyze_all(const std::vector<std::string>& files, const machine::survey* on,
+                             const streams& io) {
   report::document shown;
   for (const auto& file : files) {
     std::error_code ignored;
     if (std::filesystem::is_directory(file, ignored)) {
-      analyze_folder(file, io, shown);
+      analyze_folder(file, on, io, shown);
     } else {
-      shown.traces.push_back(analyze_file(file, io));
+      shown.traces.push_back(analyze_file(file, on, io));
     }
   }
   return shown;
@@ -154,17 +158,34 @@ std::optional<error> contradiction(const analyze_options& options) {
                    "name another file for --output");
     }
   }
+  for (const auto& file : options.machine) {
+    if (would_replace(file, options.output)) {
+      return usage("the report would replace the machine that it is about", options.output,
+                   "name another file for --output");
+    }
+  }
   return std::nullopt;
 }
 
 }  // namespace
 
-exit_status run_analyze(const analyze_options& options, const streams& io) {
+exit_status run_analyze(const analyze_options& options, std::istream& in, const streams& io) {
   if (const auto why = contradiction(options)) {
     show_error(io.err, *why);
     return exit_status::wrong_usage;
   }
-  const auto shown = analyze_all(options.files, io);
+  std::optional<machine::survey> on;
+  if (!options.machine.empty()) {
+    auto read = read_machine_files(options.machine, in);
+    if (!read) {
+      return refuse(io, read.error());
+    }
+    if (describes_nothing(*read)) {
+      return refuse(io, nothing_described(options.machine.front()));
+    }
+    on = std::move(*read);
+  }
+  const auto shown = analyze_all(options.files, on ? &*on : nullptr, io);
   show_failures(shown, io);
   const bool nothing_read =
       shown.quiet.empty() && std::all_of(shown.traces.begin(), shown.traces.end(),

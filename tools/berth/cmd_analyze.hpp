@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iosfwd>
 #include <string>
 #include <vector>
 
@@ -17,9 +18,13 @@ struct analyze_options {
   output_format format = output_format::text;
   std::string output;  // a file; empty for standard output
   analyze_check check = analyze_check::off;
+  // The machine that the traces were made on: texts or one bundle. None: it is not known.
+  std::vector<std::string> machine = {};
 };
 
 // The exit status: done, fault_found with `check`, unusable where a file could not be read whole.
-[[nodiscard]] exit_status run_analyze(const analyze_options& options, const streams& io);
+// `in` is what "-" stands for among the machine's files.
+[[nodiscard]] exit_status run_analyze(const analyze_options& options, std::istream& in,
+                                      const streams& io);
 
 }  // namespace berth::cli

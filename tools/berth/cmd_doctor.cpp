@@ -2,18 +2,17 @@
 #include "cmd_doctor.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <filesystem>
-#include <fstream>
 #include <istream>
-#include <iterator>
 #include <optional>
 #include <ostream>
+#include <sstream>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
+#include "machine_input.hpp"
 #include "topology/bundle.hpp"
 #include "topology/live.hpp"
 #include "topology/paste.hpp"
@@ -22,85 +21,8 @@
 namespace berth::cli {
 namespace {
 
-constexpr std::string_view standard_input = "-";
-constexpr std::size_t largest_text = std::size_t{256} * 1024 * 1024;
-
 error wrong(std::string message, const std::string& where, std::string hint) {
   return error(errc::usage, std::move(message), where, std::move(hint));
-}
-
-std::string from_stream(std::istream& in) {
-  std::string text;
-  std::string part(std::size_t{64} * 1024, '\0');
-  while (text.size() <= largest_text &&
-         (in.read(part.data(), static_cast<std::streamsize>(part.size())) || in.gcount() > 0)) {
-    text.append(part, 0, static_cast<std::size_t>(in.gcount()));
-  }
-  return text;
-}
-
-result<topology::pasted_text> read_text(const std::string& file, std::istream& in) {
-  const bool is_standard = file == standard_input;
-  const std::string name = is_standard ? "standard input" : file;
-  std::error_code ignored;
-  if (!is_standard && std::filesystem::is_directory(file, ignored)) {
-    return error(errc::file_unreadable, "it is a folder", file,
-                 "berth doctor --root FOLDER reads the files of a captured machine");
-  }
-  std::ifstream opened;
-  if (!is_standard) {
-    opened.open(file, std::ios::binary);
-    if (!opened.is_open()) {
-      return error(errc::file_unreadable, std::error_code(errno, std::generic_category()).message(),
-                   file);
-    }
-  }
-  auto text = from_stream(is_standard ? in : opened);
-  if (text.size() > largest_text) {
-    return error(errc::input_out_of_range, "more than 256 MiB of text", name,
-                 "give the output of the tools alone");
-  }
-  return topology::pasted_text{name, std::move(text)};
-}
-
-// zstd's magic number: text never begins so.
-bool is_bundle(const std::string& file) {
-  std::ifstream opened(file, std::ios::binary);
-  std::string begin(4, '\0');
-  return file != standard_input && opened.read(begin.data(), 4) && begin == "\x28\xb5\x2f\xfd";
-}
-
-result<machine::survey> read_bundle(const std::string& file) {
-  const auto opened = topology::open_bundle(file);
-  if (!opened) {
-    return opened.error();
-  }
-  topology::live_options from;
-  from.root = opened->root();
-  return topology::read_machine(from);
-}
-
-result<machine::survey> read_texts(const std::vector<std::string>& files, std::istream& in) {
-  std::vector<topology::pasted_text> pieces;
-  for (const auto& file : files) {
-    auto piece = read_text(file, in);
-    if (!piece) {
-      return piece.error();
-    }
-    pieces.push_back(std::move(*piece));
-  }
-  return topology::read_pasted(pieces);
-}
-
-result<machine::survey> read_files(const std::vector<std::string>& files, std::istream& in) {
-  if (std::ranges::none_of(files, is_bundle)) {
-    return read_texts(files, in);
-  }
-  if (files.size() > 1) {
-    return error(errc::usage, "a bundle is a whole machine and is read alone", files.front(),
-                 "berth doctor --compare A B tells what differs");
-  }
-  return read_bundle(files.front());
 }
 
 topology::live_options live_options_of(const doctor_options& options) {
@@ -113,7 +35,7 @@ topology::live_options live_options_of(const doctor_options& options) {
 
 result<machine::survey> read_input(const doctor_options& options, std::istream& in) {
   return options.files.empty() ? topology::read_machine(live_options_of(options))
-                               : read_files(options.files, in);
+                               : read_machine_files(options.files, in);
 }
 
 report::doctor_report examined(machine::survey seen, report::unread_lines unread) {
@@ -153,22 +75,51 @@ void try_xnack(report::doctor_report& shown) {
   diagnose::add_tried_xnack(topology::read_pasted(pieces), shown.found, shown.seen);
 }
 
-bool has_nothing(const machine::survey& seen) {
-  return seen.kind != machine::survey_kind::live && seen.sources.empty();
+// All that the options and the file of the options require.
+result<std::vector<diagnose::requirement>> requirements_of(const doctor_options& options) {
+  std::vector<diagnose::requirement> all;
+  if (!options.required_file.empty()) {
+    std::istringstream nothing;
+    auto text = read_text_file(options.required_file, nothing);
+    if (!text) {
+      return text.error();
+    }
+    auto of_file = diagnose::parse_requirements(text->text, options.required_file);
+    if (!of_file) {
+      return of_file.error();
+    }
+    all = *std::move(of_file);
+  }
+  for (const auto& one : options.required) {
+    auto parsed = diagnose::parse_requirement(one);
+    if (!parsed) {
+      return parsed.error();
+    }
+    all.push_back(*std::move(parsed));
+  }
+  return all;
+}
+
+// With --check.
+bool fails(const report::doctor_report& shown) {
+  return shown.found.worst == diagnose::verdict::fault ||
+         std::ranges::any_of(shown.required,
+                             [](const auto& one) { return one.is != diagnose::fulfilment::met; });
 }
 
 exit_status examine(const doctor_options& options, std::istream& in, const streams& io) {
+  const auto required = requirements_of(options);
+  if (!required) {
+    return refuse(io, required.error());
+  }
   auto seen = read_input(options, in);
   if (!seen) {
     return refuse(io, seen.error());
   }
-  if (has_nothing(*seen)) {
-    show_error(io.err,
-               error(errc::input_unknown_format, "nothing in it describes a machine", {},
-                     "rocminfo, rocm-smi --showtopo, nvidia-smi topo -m and lspci -vv are read; "
-                     "docs/doctor.md lists all"));
+  const bool nothing = describes_nothing(*seen);
+  if (nothing) {
+    show_error(io.err, nothing_described({}));
   }
-  const bool nothing = has_nothing(*seen);
   if (options.action == doctor_action::show_affinity) {
     return finish(write_shown(diagnose::affinity_of(*seen), options, io), io,
                   nothing ? exit_status::unusable : exit_status::done);
@@ -177,7 +128,10 @@ exit_status examine(const doctor_options& options, std::istream& in, const strea
   if (options.try_xnack == xnack_trial::on) {
     try_xnack(shown);
   }
-  const bool fault = shown.found.worst == diagnose::verdict::fault;
+  for (const auto& one : *required) {
+    shown.required.push_back(diagnose::examine(one, shown.seen, shown.found));
+  }
+  const bool fault = fails(shown);
   return finish(write_shown(shown, options, io), io,
                 nothing                                      ? exit_status::unusable
                 : fault && options.check == doctor_check::on ? exit_status::fault_found
@@ -195,7 +149,7 @@ exit_status gather_machine(const doctor_options& options, const streams& io) {
 exit_status compare_machines(const doctor_options& options, std::istream& in, const streams& io) {
   std::vector<report::doctor_report> both;
   for (const auto& file : options.files) {
-    auto seen = read_files({file}, in);
+    auto seen = read_machine_files({file}, in);
     if (!seen) {
       return refuse(io, seen.error());
     }

@@ -30,11 +30,14 @@ struct doctor_options {
   output_format format = output_format::text;
   std::string output;  // a file; empty for standard output
   doctor_check check = doctor_check::off;
+  std::vector<std::string> required;         // NAME=VALUE, with `check`
+  std::string required_file;                 // the same, one a line; empty for none
   xnack_trial try_xnack = xnack_trial::off;  // of this machine
   report::unread_lines unread = report::unread_lines::counted;
 };
 
-// The exit status: done, fault_found with `check`, unusable where an input could not be read or
+// The exit status: done, fault_found with `check` (also where a
+// requirement is not met), unusable where an input could not be read or
 // nothing of a machine is in it. `in` is what "-" stands for.
 [[nodiscard]] exit_status run_doctor(const doctor_options& options, std::istream& in,
                                      const streams& io);

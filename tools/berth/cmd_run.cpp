@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <ostream>
+#include <sstream>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -90,11 +91,12 @@ int status_of_run(const program::ending& end, exit_status report, analyze_check 
 exit_status report_on(const std::vector<std::string>& files, const prepared_run& run,
                       const run_options& options, const streams& io) {
   const bool is_job = files.size() > 1 && run.scratch;
+  std::istringstream no_input;  // that is the program's
   return run_analyze({.files = is_job ? std::vector{run.files.folder().string()} : files,
                       .format = options.format,
                       .output = options.output,
                       .check = options.check},
-                     all_on_error(io));
+                     no_input, all_on_error(io));
 }
 
 void name_recordings(const std::vector<std::string>& files, const streams& io) {

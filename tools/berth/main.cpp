@@ -69,6 +69,11 @@ void add_format(CLI::App& verb, verbs& parsed) {
       ->type_name("");
 }
 
+// An empty name is a variable of a script that was not set.
+std::string not_empty(const std::string& name) {
+  return name.empty() ? "the name is empty" : "";
+}
+
 CLI::App* add_analyze(CLI::App& app, verbs& parsed) {
   auto* const verb = app.add_subcommand(
       "analyze", "Say why a program's GPU copies are slow, from a profiler's trace");
@@ -79,16 +84,19 @@ CLI::App* add_analyze(CLI::App& app, verbs& parsed) {
   verb->add_option("-o,--output", parsed.analyze.output, "Write to FILE instead of standard output")
       ->type_name("FILE");
   verb->add_flag("--check", parsed.check, "Exit with status 1 if a fault was found");
+  verb->add_option(
+          "--machine", parsed.analyze.machine,
+          "The machine that the traces were made on: a bundle of berth doctor --gather, or "
+          "what tools printed there; may be repeated")
+      ->allow_extra_args(false)
+      ->check(not_empty)
+      ->type_name("FILE");
   verb->footer(std::string("Example:\n  berth analyze trace.json.gz\n"
+                           "  berth analyze --machine machine.tar.zst trace.json.gz\n"
                            "  berth analyze --format json --check rank*.json | jq .traces[].verdict"
                            "\n\n") +
                footer);
   return verb;
-}
-
-// An empty name is a variable of a script that was not set.
-std::string not_empty(const std::string& name) {
-  return name.empty() ? "the name is empty" : "";
 }
 
 CLI::App* add_doctor(CLI::App& app, verbs& parsed) {
@@ -113,6 +121,16 @@ CLI::App* add_doctor(CLI::App& app, verbs& parsed) {
       ->type_name("FILE");
   auto* const check =
       verb->add_flag("--check", parsed.check, "Exit with status 1 if a fault was found");
+  verb->add_option("--require", parsed.doctor.required,
+                   "With --check: also fail unless NAME=VALUE holds (gpus=8, link=gen4x16, "
+                   "memory=64GiB, or a check and its worst verdict: iommu=normal); may be repeated")
+      ->allow_extra_args(false)
+      ->needs(check)
+      ->type_name("NAME=VALUE");
+  verb->add_option("--require-file", parsed.doctor.required_file, "The same from FILE, one a line")
+      ->needs(check)
+      ->check(not_empty)
+      ->type_name("FILE");
   auto* const trial =
       verb->add_flag("--try-xnack", parsed.try_xnack,
                      "Also start rocminfo with HSA_XNACK=1, and say whether XNACK is on then");
@@ -124,6 +142,7 @@ CLI::App* add_doctor(CLI::App& app, verbs& parsed) {
   verb->footer(std::string("Example:\n  berth doctor\n"
                            "  rocminfo | berth doctor -\n"
                            "  berth doctor --format json --check | jq .verdict\n"
+                           "  berth doctor --check --require gpus=8 --require link=gen4x16\n"
                            "  berth doctor --gather machine.tar.zst\n\n") +
                footer);
   return verb;
@@ -387,7 +406,7 @@ int run(int argc, char** argv) {
     parsed.analyze.format = parsed.chosen_format();
     parsed.analyze.check =
         parsed.check ? berth::cli::analyze_check::on : berth::cli::analyze_check::off;
-    return static_cast<int>(run_analyze(parsed.analyze, io));
+    return static_cast<int>(run_analyze(parsed.analyze, std::cin, io));
   }
   if (doctor->parsed()) {
     complete_doctor(parsed);

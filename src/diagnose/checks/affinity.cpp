@@ -21,21 +21,34 @@ std::optional<std::uint32_t> node_of(const machine::survey& seen, const machine:
   return seen.machine.numa_nodes.front().id;
 }
 
-std::vector<std::uint32_t> allowed_cpus_of(const machine::survey& seen,
-                                           const machine::numa_node& node) {
+std::vector<std::uint32_t> allowed_of(const machine::survey& seen,
+                                      const std::vector<std::uint32_t>& near) {
   const auto& allowed = seen.machine.set.allowed_cpus;
   if (allowed.empty()) {
-    return node.cpus;
+    return near;
   }
   std::vector<std::uint32_t> cpus;
-  std::ranges::copy_if(node.cpus, std::back_inserter(cpus), [&](std::uint32_t cpu) {
+  std::ranges::copy_if(near, std::back_inserter(cpus), [&](std::uint32_t cpu) {
     return std::ranges::find(allowed, cpu) != allowed.end();
   });
-  return cpus.empty() ? node.cpus : cpus;
+  return cpus.empty() ? near : cpus;
 }
 
-// Runtimes count the GPUs of their vendor, from 0.
+// Those that a tool calls the closest, which may be a part of the node: the cores of one cache.
+std::vector<std::uint32_t> cpus_near(const machine::survey& seen, const machine::gpu& gpu,
+                                     std::optional<std::uint32_t> node_id) {
+  const auto* const node = node_id ? find_node(seen, *node_id) : nullptr;
+  return allowed_of(seen, !gpu.near_cpus.empty() ? gpu.near_cpus
+                          : node != nullptr      ? node->cpus
+                                                 : std::vector<std::uint32_t>());
+}
+
+// Runtimes count the GPUs of their vendor, from 0. Empty where the number is that of the paste's
+// lines only.
 std::string hidden_prefix(const machine::survey& seen, const machine::gpu& gpu) {
+  if (gpu.numbered == machine::setting_state::off) {
+    return {};
+  }
   const auto ordinal = std::ranges::count_if(seen.machine.gpus, [&](const machine::gpu& other) {
     return other.made_by == gpu.made_by && other.index < gpu.index;
   });
@@ -57,10 +70,13 @@ std::string mask_of(const std::vector<std::uint32_t>& cpus) {
   return "0x" + digits;
 }
 
-std::string slurm_line(const std::vector<gpu_affinity>& gpus) {
+std::string slurm_line(const machine::survey& seen, const std::vector<gpu_affinity>& gpus) {
+  const bool is_ordered = std::ranges::none_of(seen.machine.gpus, [](const machine::gpu& gpu) {
+    return gpu.numbered == machine::setting_state::off;
+  });
   std::string masks;
   for (const auto& one : gpus) {
-    if (one.cpus.empty()) {
+    if (one.cpus.empty() || !is_ordered) {
       return {};
     }
     masks += (masks.empty() ? "" : ",") + mask_of(one.cpus);
@@ -84,19 +100,15 @@ affinity affinity_of(const machine::survey& seen) {
     if (one.numa_node) {
       one.numactl = fmt::format("{0}numactl --cpunodebind={1} --membind={1} PROGRAM",
                                 hidden_prefix(seen, gpu), *one.numa_node);
-      const auto* const node = find_node(seen, *one.numa_node);
-      one.cpus = node != nullptr ? allowed_cpus_of(seen, *node) : std::vector<std::uint32_t>();
     }
-    if (one.cpus.empty()) {
-      one.cpus = gpu.near_cpus;
-    }
+    one.cpus = cpus_near(seen, gpu, one.numa_node);
     if (!one.cpus.empty()) {
       one.taskset =
           fmt::format("{}taskset -c {} PROGRAM", hidden_prefix(seen, gpu), number_list(one.cpus));
     }
     all.gpus.push_back(std::move(one));
   }
-  all.slurm = slurm_line(all.gpus);
+  all.slurm = slurm_line(seen, all.gpus);
   return all;
 }
 

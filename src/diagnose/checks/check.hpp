@@ -71,6 +71,7 @@ void check_visible_devices(const machine::survey& seen, std::vector<check_result
 void check_host_link(const machine::survey& seen, std::vector<check_result>& results);
 void check_xnack(const machine::survey& seen, std::vector<check_result>& results);
 void check_large_bar(const machine::survey& seen, std::vector<check_result>& results);
+void check_address_reach(const machine::survey& seen, std::vector<check_result>& results);
 void check_process_numa(const machine::survey& seen, std::vector<check_result>& results);
 void check_gpu_order(const machine::survey& seen, std::vector<check_result>& results);
 void check_acs_redirect(const machine::survey& seen, std::vector<check_result>& results);
@@ -79,6 +80,8 @@ void check_peer_access(const machine::survey& seen, std::vector<check_result>& r
 void check_hives(const machine::survey& seen, std::vector<check_result>& results);
 void check_link_weights(const machine::survey& seen, std::vector<check_result>& results);
 void check_copy_engines(const machine::survey& seen, std::vector<check_result>& results);
+void check_logged_copies(const machine::survey& seen, std::vector<check_result>& results);
+void check_measured_rates(const machine::survey& seen, std::vector<check_result>& results);
 void check_memory_limits(const machine::survey& seen, std::vector<check_result>& results);
 void check_numa_balancing(const machine::survey& seen, std::vector<check_result>& results);
 void check_huge_pages(const machine::survey& seen, std::vector<check_result>& results);

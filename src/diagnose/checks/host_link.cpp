@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "diagnose/checks/values.hpp"
+#include "machine/hardware_facts.hpp"
 
 namespace berth::diagnose {
 namespace {
@@ -35,6 +36,9 @@ struct segment {
   pcie_link trained;
   pcie_link lower;  // what the lower end can do
   pcie_link port;   // what the port can do; nothing where unknown or virtual
+  // The lower end itself says that it could do more, of which the amount may not be known.
+  setting_state slow = setting_state::unknown;
+  setting_state narrow = setting_state::unknown;
 };
 
 struct judged {
@@ -72,7 +76,9 @@ segment segment_at(const machine::gpu& gpu, std::size_t position, std::size_t at
               .above = {},
               .trained = device.trained,
               .lower = device.capable,
-              .port = {}};
+              .port = {},
+              .slow = device.speed_downgraded,
+              .narrow = device.width_downgraded};
   if (at + 1 < gpu.pci_path.size()) {
     const auto& port = gpu.pci_path[at + 1];
     one.above = port.address;
@@ -116,12 +122,17 @@ bool is_below(std::optional<std::uint32_t> is, std::optional<std::uint32_t> can)
   return is && can && *is < *can;
 }
 
+bool is_downgraded(const segment& one) {
+  return one.slow == setting_state::on || one.narrow == setting_state::on;
+}
+
 bool is_known(const segment& one) {
-  return (one.trained.generation || one.trained.width) && (one.lower.generation || one.lower.width);
+  return (one.trained.generation || one.trained.width) &&
+         (one.lower.generation || one.lower.width || is_downgraded(one));
 }
 
 std::string with_rate(const pcie_link& link) {
-  const auto rate = link_gb_per_s(link);
+  const auto rate = machine::pcie_gb_per_s(link);
   return rate ? fmt::format("{} ({:.1f} GB/s)", link_text(link), *rate) : link_text(link);
 }
 
@@ -169,6 +180,21 @@ judged judge_speed(const machine::gpu& gpu, const segment& one, const pcie_link&
           {"Look again while copies run: a link that stays slow then is a fault."}};
 }
 
+// By how much it could do more is not told, nor what the port can: an idle GPU is slow, and a slot
+// may be narrow.
+judged judge_downgrade(const segment& one) {
+  const bool narrow = one.narrow == setting_state::on;
+  return {verdict::unknown,
+          fmt::format("runs at {}, and the device could do {}: {}", with_rate(one.trained),
+                      narrow && one.slow == setting_state::on ? "more lanes and more speed"
+                      : narrow                                ? "more lanes"
+                                                              : "more speed",
+                      narrow ? "a slot with no more, or lanes that are lost; this link limits all "
+                               "copies of the GPU"
+                             : "an idle GPU slows its link to save power, which is no fault"),
+          {"Compare LnkCap of both ends of this link, while copies run."}};
+}
+
 std::optional<judged> judge_slot(const segment& one, const pcie_link& can) {
   const bool slow = is_below(one.port.generation, one.lower.generation);
   const bool narrow = is_below(one.port.width, one.lower.width);
@@ -190,6 +216,9 @@ judged judge(const machine::gpu& gpu, const segment& one) {
   }
   if (is_below(one.trained.generation, can.generation)) {
     return judge_speed(gpu, one, can);
+  }
+  if (!can.generation && !can.width && is_downgraded(one)) {
+    return judge_downgrade(one);
   }
   if (auto slot = judge_slot(one, can)) {
     return *std::move(slot);
@@ -226,7 +255,9 @@ struct worst_segment {
 std::optional<worst_segment> worst_of(const machine::survey& seen, std::size_t position) {
   const auto& gpu = seen.machine.gpus[position];
   std::optional<worst_segment> worst;
-  const auto rate_of = [](const segment& one) { return link_gb_per_s(one.trained).value_or(1e9); };
+  const auto rate_of = [](const segment& one) {
+    return machine::pcie_gb_per_s(one.trained).value_or(1e9);
+  };
   for (auto& one : segments_of(gpu, position)) {
     if (!is_known(one)) {
       continue;
@@ -270,8 +301,9 @@ check_result result_of(const machine::survey& seen, const machine::gpu& gpu,
         {fmt::format("the port above, {}", where.above), link_text(where.port), ""});
   }
   if (what.verdict != verdict::normal) {
-    result.confirm = fmt::format("sudo lspci -vv -s {} | grep -E 'LnkCap|LnkSta'",
-                                 where.above.empty() ? where.address : where.above);
+    const auto& address = where.above.empty() ? where.address : where.above;
+    result.confirm = fmt::format("sudo lspci -vv{}{} | grep -E 'LnkCap|LnkSta'",
+                                 address.empty() ? "" : " -s ", address);
   }
   return result;
 }
@@ -358,7 +390,39 @@ void check_loose_devices(const machine::survey& seen, std::vector<check_result>&
   }
 }
 
+// Slow links of idle GPUs say nothing of what copies get.
+std::optional<pcie_link> speed_for_copies(const segment& one) {
+  constexpr std::uint32_t slow_generation = 2;
+  const auto can = capable_of(one);
+  const auto trained = one.trained.generation;
+  pcie_link link{.generation = trained && (*trained > slow_generation || trained == can.generation)
+                                   ? trained
+                                   : can.generation,
+                 .width = either(one.trained.width, can.width)};
+  return link.generation && link.width ? std::optional(link) : std::nullopt;
+}
+
 }  // namespace
+
+std::optional<pcie_link> host_link_of(const machine::survey& seen, std::size_t position) {
+  const auto& gpu = seen.machine.gpus[position];
+  const bool has_none =
+      gpu.integrated == setting_state::on || gpu.virtual_function == setting_state::on;
+  if (has_none || hides_its_switch(seen, gpu)) {
+    return std::nullopt;
+  }
+  std::optional<pcie_link> slowest;
+  for (const auto& one : segments_of(gpu, position)) {
+    const auto link = speed_for_copies(one);
+    if (!link) {
+      return std::nullopt;
+    }
+    if (!slowest || machine::pcie_gb_per_s(*link) < machine::pcie_gb_per_s(*slowest)) {
+      slowest = link;
+    }
+  }
+  return slowest;
+}
 
 void check_host_link(const machine::survey& seen, std::vector<check_result>& results) {
   std::vector<check_result> found;

@@ -140,15 +140,18 @@ void check_copy_engines(const machine::survey& seen, std::vector<check_result>& 
   if (results.size() > before || seen.machine.gpus.empty()) {
     return;
   }
-  const bool looked = !seen.machine.set.environment.empty() ||
-                      seen.machine.set.sdma != setting_state::unknown ||
-                      seen.kind != machine::survey_kind::pasted;
+  // A paste shows some variables and never says that there are no others.
+  const bool looked = seen.kind != machine::survey_kind::pasted;
+  const bool some = !seen.machine.set.environment.empty();
   results.push_back(looked
                         ? check_result{.headline = "no variable of the environment steers copies "
                                                    "or their engines"}
                         : check_result{.verdict = verdict::unknown,
-                                       .headline = "variables of the environment that steer "
-                                                   "copies are not in the input",
+                                       .headline = some ? "the input shows some variables of the "
+                                                          "environment, of which none steers "
+                                                          "copies; whether others do is not in it"
+                                                        : "variables of the environment that steer "
+                                                          "copies are not in the input",
                                        .confirm = "env | grep -E '^(HSA|ROC|HIP|GPU|AMD|CUDA)_'"});
 }
 

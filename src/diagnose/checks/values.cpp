@@ -7,25 +7,10 @@
 #include <fmt/format.h>
 
 #include "core/text.hpp"
+#include "machine/hardware_facts.hpp"
 
 namespace berth::diagnose {
 namespace {
-
-struct pcie_generation {
-  std::string_view speed;  // GT/s
-  double lane_gb_per_s;    // after the line code
-};
-constexpr std::array generations{
-    pcie_generation{"2.5", 0.25}, pcie_generation{"5", 0.5},    pcie_generation{"8", 0.985},
-    pcie_generation{"16", 1.969}, pcie_generation{"32", 3.938}, pcie_generation{"64", 7.563},
-};
-
-const pcie_generation* generation_of(const machine::pcie_link& link) {
-  if (!link.generation || *link.generation == 0 || *link.generation > generations.size()) {
-    return nullptr;
-  }
-  return &generations[*link.generation - 1];
-}
 
 bool joins(const machine::link& link, std::uint32_t a, std::uint32_t b) {
   const machine::place first{machine::place_kind::gpu, a};
@@ -102,17 +87,9 @@ std::string model_of(const machine::gpu& gpu) {
 }
 
 std::string link_text(const machine::pcie_link& link) {
-  const auto* const known = generation_of(link);
-  return fmt::format("{} GT/s x{}", known != nullptr ? known->speed : "?",
+  const auto speed = machine::pcie_speed_of(link.generation.value_or(0));
+  return fmt::format("{} GT/s x{}", speed.empty() ? "?" : speed,
                      link.width ? fmt::format("{}", *link.width) : "?");
-}
-
-std::optional<double> link_gb_per_s(const machine::pcie_link& link) {
-  const auto* const known = generation_of(link);
-  if (known == nullptr || !link.width) {
-    return std::nullopt;
-  }
-  return known->lane_gb_per_s * *link.width;
 }
 
 check_evidence evidence_of(const machine::survey& seen, std::string field, std::string value) {

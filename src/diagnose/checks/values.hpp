@@ -27,8 +27,10 @@ namespace berth::diagnose {
 [[nodiscard]] std::string model_of(const machine::gpu& gpu);
 // "16 GT/s x8"; "?" for what is unknown.
 [[nodiscard]] std::string link_text(const machine::pcie_link& link);
-// One direction, as the encoding leaves it; nothing where a part is unknown or is none.
-[[nodiscard]] std::optional<double> link_gb_per_s(const machine::pcie_link& link);
+// What the way from a GPU to the host gives copies: the hop that limits, as trained, or, where an
+// idle GPU may have slowed it down, as both ends can. Nothing where that is not known.
+[[nodiscard]] std::optional<machine::pcie_link> host_link_of(const machine::survey& seen,
+                                                             std::size_t position);
 // "mode" of a field with its source. Where no claim has that field, one below it may.
 [[nodiscard]] check_evidence evidence_of(const machine::survey& seen, std::string field,
                                          std::string value);
@@ -51,6 +53,9 @@ struct gpu_pair {
 [[nodiscard]] bool is_fast(const gpu_pair& pair);  // xGMI or NVLink
 // GPUs whose peers are, or may be, reached through PCIe.
 [[nodiscard]] bool has_pcie_peers(const machine::survey& seen);
+
+// As read, or by its ISA or its model; also that the driver offers it to no older graphics part.
+[[nodiscard]] machine::xnack_ability xnack_ability_of(const machine::gpu& gpu);
 
 // What rocminfo, started with HSA_XNACK=1, shows of the GPUs.
 [[nodiscard]] check_result tried_xnack(const machine::survey& tried);

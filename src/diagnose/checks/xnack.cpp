@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "diagnose/checks/values.hpp"
+#include "machine/catalogue.hpp"
 #include "machine/hardware_facts.hpp"
 
 namespace berth::diagnose {
@@ -18,16 +19,6 @@ using machine::xnack_ability;
 constexpr std::string_view without_migration =
     "managed memory stays in host memory and is read over the link; hipMalloc and pinned memory "
     "are not concerned";
-
-// Where no reader has said it: also that the driver offers it to no older graphics part.
-xnack_ability ability_of(const machine::gpu& gpu) {
-  if (gpu.xnack_can != xnack_ability::unknown) {
-    return gpu.xnack_can;
-  }
-  const auto known = machine::xnack_ability_of(gpu.isa.substr(0, gpu.isa.find(':')));
-  const bool is_older = gpu.isa.starts_with("gfx8") || gpu.isa.starts_with("gfx10");
-  return known == xnack_ability::unknown && is_older ? xnack_ability::none : known;
-}
 
 struct amd_gpus {
   std::vector<std::size_t> all;  // positions
@@ -44,7 +35,7 @@ amd_gpus sorted_by_ability(const machine::survey& seen) {
       continue;
     }
     sorted.all.push_back(position);
-    const auto ability = ability_of(gpus[position]);
+    const auto ability = xnack_ability_of(gpus[position]);
     if (ability == xnack_ability::per_process) {
       sorted.able.push_back(position);
     } else if (ability == xnack_ability::boot_parameter) {
@@ -288,7 +279,7 @@ std::vector<std::size_t> joined(std::vector<std::size_t> a, const std::vector<st
 // Integrated GPUs of processors other than MI300A share memory with the host: nothing migrates.
 bool is_plain_apu(const machine::survey& seen, std::size_t position) {
   const auto& gpu = seen.machine.gpus[position];
-  return gpu.integrated == setting_state::on && ability_of(gpu) != xnack_ability::per_process;
+  return gpu.integrated == setting_state::on && xnack_ability_of(gpu) != xnack_ability::per_process;
 }
 
 void drop_plain_apus(const machine::survey& seen, amd_gpus& gpus) {
@@ -299,7 +290,40 @@ void drop_plain_apus(const machine::survey& seen, amd_gpus& gpus) {
   }
 }
 
+// A log of a program tells its mode, and not of which GPUs.
+void check_mode_alone(const machine::survey& seen, std::vector<check_result>& results) {
+  const auto state = seen.machine.set.xnack;
+  if (state == setting_state::unknown || seen.kind != machine::survey_kind::pasted) {
+    return;
+  }
+  results.push_back(
+      {.verdict = verdict::normal,
+       .headline =
+           state == setting_state::on
+               ? std::string("XNACK is on in the program that was seen: managed pages "
+                             "migrate where its GPUs can")
+               : fmt::format("XNACK is off in the program that was seen, as is the default: "
+                             "{}. Whether its GPUs could use it is not in the input",
+                             without_migration),
+       .evidence = {evidence_of(seen, "settings.xnack", std::string(to_string(state)))},
+       .confirm = "HSA_XNACK=1 rocminfo | grep -i xnack"});
+}
+
 }  // namespace
+
+xnack_ability xnack_ability_of(const machine::gpu& gpu) {
+  if (gpu.xnack_can != xnack_ability::unknown) {
+    return gpu.xnack_can;
+  }
+  if (gpu.isa.empty() && !gpu.model.empty()) {
+    const auto* const model = machine::find_by_name(gpu.model);
+    const bool is_gpu = model != nullptr && model->hardware.gpus.size() == 1;
+    return is_gpu ? model->hardware.gpus.front().xnack_can : xnack_ability::unknown;
+  }
+  const auto known = machine::xnack_ability_of(gpu.isa.substr(0, gpu.isa.find(':')));
+  const bool is_older = gpu.isa.starts_with("gfx8") || gpu.isa.starts_with("gfx10");
+  return known == xnack_ability::unknown && is_older ? xnack_ability::none : known;
+}
 
 check_result tried_xnack(const machine::survey& tried) {
   const auto gpus = sorted_by_ability(tried);
@@ -309,7 +333,7 @@ check_result tried_xnack(const machine::survey& tried) {
     const auto& gpu = tried.machine.gpus[position];
     const bool is_on =
         gpu.xnack == setting_state::on ||
-        (gpu.xnack == setting_state::unknown && ability_of(gpu) != xnack_ability::none &&
+        (gpu.xnack == setting_state::unknown && xnack_ability_of(gpu) != xnack_ability::none &&
          tried.machine.set.xnack == setting_state::on);
     (is_on ? on : off).push_back(position);
   }
@@ -332,6 +356,9 @@ check_result tried_xnack(const machine::survey& tried) {
 void check_xnack(const machine::survey& seen, std::vector<check_result>& results) {
   auto gpus = sorted_by_ability(seen);
   if (gpus.all.empty()) {
+    if (seen.machine.gpus.empty()) {
+      check_mode_alone(seen, results);
+    }
     return;
   }
   warn_of_integrated(seen, gpus, results);

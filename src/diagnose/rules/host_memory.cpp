@@ -318,13 +318,60 @@ bool has_migrations(const workload& work) {
   return std::find(kinds.begin(), kinds.end(), trace::event_kind::migration) != kinds.end();
 }
 
+// What the machine says of it; "may" where there is none, or it does not tell.
+enum class migration : std::uint8_t { may, never, at_boot, barred };
+
+migration migration_on(const workload& work) {
+  const auto* const on = work.machine();
+  if (on == nullptr || work.events().about.api != trace::gpu_api::hip) {
+    return migration::may;
+  }
+  const auto& set = on->seen().machine.set;
+  const auto& devices = work.events().about.devices;
+  const auto can = on->xnack_of(devices.empty() ? 0 : devices.front().index);
+  if (can == machine::xnack_ability::none) {
+    return migration::never;
+  }
+  if (can == machine::xnack_ability::boot_parameter) {
+    return set.noretry == machine::setting_state::off ? migration::may : migration::at_boot;
+  }
+  const bool barred =
+      set.hmm == machine::setting_state::off || set.noretry == machine::setting_state::on;
+  return barred ? migration::barred : migration::may;
+}
+
+struct migration_words {
+  std::string_view reason;
+  std::string_view fix;
+};
+
+// By `migration`; nothing to say of the first.
+constexpr std::array<migration_words, 4> migration_texts{{
+    {"", ""},
+    {"this machine's GPU cannot retry faulted accesses, so kernels read it on the host, over the "
+     "link",
+     "HSA_XNACK=1 changes nothing on this machine: its GPU has no XNACK."},
+    {"this machine's driver was not loaded with amdgpu.noretry=0, so kernels read it on the host, "
+     "over the link",
+     "HSA_XNACK=1 alone changes nothing on this machine: its GPU needs amdgpu.noretry=0 at boot."},
+    {"this machine's kernel or driver cannot migrate pages, so kernels read it on the host, over "
+     "the link",
+     "HSA_XNACK=1 changes nothing on this machine until its kernel has HMM and amdgpu.noretry is "
+     "not 1: berth doctor tells which is missing."},
+}};
+
+const migration_words& words_on(migration state) {
+  return migration_texts[static_cast<std::size_t>(state)];
+}
+
 // Whether the rule can judge this trace, and that it has no migration to show.
 bool stays_in_place(const workload& work) {
   if (has_migrations(work) || has_dropped_events(work)) {
     return false;
   }
   return work.events().about.api != trace::gpu_api::hip ||
-         (has_facts(work) && fact(work, "environment.HSA_XNACK").value_or("0") != "1");
+         (has_facts(work) && (fact(work, "environment.HSA_XNACK").value_or("0") != "1" ||
+                              migration_on(work) != migration::may));
 }
 
 // Managed bytes against all that a device can be meant to work on.
@@ -350,7 +397,10 @@ std::vector<std::string> how_to_migrate(const workload& work) {
           "Prefetch before the kernels (cudaMemPrefetchAsync to the device, and back before the "
           "host reads); where only the GPU uses the data, cudaMalloc and one cudaMemcpy."};
   std::vector<std::string> lines;
-  if (work.events().about.api == trace::gpu_api::hip) {
+  const auto state = migration_on(work);
+  if (state != migration::may) {
+    lines.emplace_back(words_on(state).fix);
+  } else if (work.events().about.api == trace::gpu_api::hip) {
     lines.emplace_back(
         "Where the GPU can (MI200, MI300 and later; rocminfo shows xnack), start the program with "
         "HSA_XNACK=1: then pages migrate to the GPU when a kernel touches them.");
@@ -361,8 +411,10 @@ std::vector<std::string> how_to_migrate(const workload& work) {
 
 std::string managed_sentence(const workload& work, const suspects& all) {
   const auto xnack = fact(work, "environment.HSA_XNACK");
+  const auto state = migration_on(work);
   const auto reason =
-      work.events().about.api == trace::gpu_api::hip
+      state != migration::may ? std::string(words_on(state).reason)
+      : work.events().about.api == trace::gpu_api::hip
           ? fmt::format("HSA_XNACK is {}, so kernels read it on the host, over the link",
                         xnack ? std::string(*xnack) : "not set")
           : std::string(

@@ -212,7 +212,8 @@ std::optional<std::int32_t> node_of_device(const workload& work, std::uint32_t d
   }
   std::int32_t node = -1;
   if (!text) {
-    return std::nullopt;
+    const auto known = work.machine() != nullptr ? work.machine()->node_of(device) : std::nullopt;
+    return known ? std::optional(static_cast<std::int32_t>(*known)) : std::nullopt;
   }
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), node);
   return error == std::errc() && end == text->data() + text->size() && node >= 0

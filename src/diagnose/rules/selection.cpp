@@ -238,6 +238,11 @@ gains gains_against(const workload& work, const selection& chosen, host_end end,
   });
 }
 
+gains gains_to(const workload& work, const selection& chosen,
+               const std::function<std::optional<double>(const copy&)>& remaining) {
+  return gains_of(work, chosen, remaining);
+}
+
 gains gains_without(const workload& work, const selection& chosen) {
   return gains_of(work, chosen, [](const copy&) { return std::optional(0.0); });
 }

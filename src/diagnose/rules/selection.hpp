@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -117,6 +118,9 @@ struct gains {
 // the expected rate that is to be had.
 [[nodiscard]] gains gains_against(const workload& work, const selection& chosen, host_end end,
                                   double reached = 1.0);
+// Against what `remaining` says is left of each copy, in ns; nothing where it is not known.
+[[nodiscard]] gains gains_to(const workload& work, const selection& chosen,
+                             const std::function<std::optional<double>(const copy&)>& remaining);
 // As if the copies were not there at all.
 [[nodiscard]] gains gains_without(const workload& work, const selection& chosen);
 

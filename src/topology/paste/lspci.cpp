@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "core/text.hpp"
+#include "machine/hardware_facts.hpp"
 #include "topology/paste/reader.hpp"
 #include "topology/paste/words.hpp"
 
@@ -142,7 +143,16 @@ constexpr std::array ignored_keys = {"Subsystem"sv,
 struct link_line {
   machine::pcie_link link;
   std::uint32_t line = 0;
+  // What lspci itself notes behind speed and width: "(downgraded)", "(ok)".
+  setting_state slow = setting_state::unknown;
+  setting_state narrow = setting_state::unknown;
 };
+
+setting_state downgrade_in(std::string_view part) {
+  return part.find("(downgraded)") != std::string_view::npos ? setting_state::on
+         : part.find("(ok)") != std::string_view::npos       ? setting_state::off
+                                                             : setting_state::unknown;
+}
 
 struct device {
   std::string address;  // empty where none was told
@@ -159,6 +169,7 @@ struct device {
   setting_state redirect = setting_state::unknown;
   std::uint32_t redirect_line = 0;
   std::optional<bytes_t> bar;
+  std::optional<std::uint64_t> bar_address;
   std::uint32_t bar_line = 0;
   std::string numa;
   std::uint32_t numa_line = 0;
@@ -175,6 +186,19 @@ std::optional<bytes_t> size_in(std::string_view text) {
   }
   const auto size = try_parse_bytes(text.substr(at + 6, end - at - 6));
   return size && *size > 0 ? std::optional(*size) : std::nullopt;
+}
+
+// "3f0000000000" of "Memory at 3f0000000000 (64-bit, ...". Without root it may be shown as zero.
+std::optional<std::uint64_t> address_in(std::string_view text) {
+  constexpr auto word = "Memory at "sv;
+  const auto at = text.find(word);
+  if (at == std::string_view::npos) {
+    return std::nullopt;
+  }
+  const auto rest = text.substr(at + word.size());
+  const auto number =
+      text::whole_number<std::uint64_t>(rest.substr(0, std::min(rest.find(' '), rest.size())), 16);
+  return number && *number > 0 ? number : std::nullopt;
 }
 
 // What stands behind `word` up to the next comma: "16GT/s" of "Speed 16GT/s, Width x8".
@@ -386,7 +410,7 @@ private:
       const auto width = words[at_word + 2].starts_with("x")
                              ? leading_number(words[at_word + 2].substr(1))
                              : std::nullopt;
-      if (width && is_pcie_width(*width)) {
+      if (width && machine::is_pcie_width(*width)) {
         link.width = static_cast<std::uint32_t>(*width);
       }
     }
@@ -439,7 +463,14 @@ private:
       present_.reset();
     }
     auto& of = present(one.number);
-    add_link(is_capable ? of.capable : of.trained, link_in(text, one.number), one.number);
+    auto& lines = is_capable ? of.capable : of.trained;
+    const auto before = lines.size();
+    add_link(lines, link_in(text, one.number), one.number);
+    if (!is_capable && lines.size() > before) {
+      const auto width = std::min(text.find("Width"), text.size());
+      lines.back().slow = downgrade_in(text.substr(0, width));
+      lines.back().narrow = downgrade_in(text.substr(width));
+    }
     return true;
   }
 
@@ -448,7 +479,7 @@ private:
     const auto speed = after(text, "Speed ");
     const auto width = after(text, "Width ");
     const auto lanes = width.starts_with("x") ? leading_number(width.substr(1)) : std::nullopt;
-    if (!width.empty() && width != "unknown" && (!lanes || !is_pcie_width(*lanes))) {
+    if (!width.empty() && width != "unknown" && (!lanes || !machine::is_pcie_width(*lanes))) {
       notes(line, fmt::format("width {} is none that PCIe has; the link is left out",
                               text::shorten(width, 20)));
       return {};
@@ -518,6 +549,7 @@ private:
                         text.find("non-prefetchable") == std::string_view::npos;
     if (size && counts && (!of.bar || *of.bar < *size)) {
       of.bar = size;
+      of.bar_address = address_in(text);
       of.bar_line = one.number;
     }
     return true;
@@ -624,6 +656,10 @@ private:
     if (one.bar) {
       to.at(one.bar_line);
       to.of_gpu(gpu, "bar", &machine::gpu::bar, *one.bar, fmt::format("{} bytes", *one.bar));
+      if (one.bar_address) {
+        to.of_gpu(gpu, "bar_address", &machine::gpu::bar_address, *one.bar_address,
+                  fmt::format("{:#x}", *one.bar_address));
+      }
     }
     if (!one.numa.empty()) {
       to.at(one.numa_line);
@@ -701,6 +737,10 @@ private:
     for (const auto& said : one.trained) {
       to.at(said.line);
       to.pcie(field + "trained", slot.trained, said.link);
+      to.say().says(field + "speed_downgraded", slot.speed_downgraded, said.slow,
+                    std::string(to_string(said.slow)));
+      to.say().says(field + "width_downgraded", slot.width_downgraded, said.narrow,
+                    std::string(to_string(said.narrow)));
     }
   }
 

@@ -292,7 +292,7 @@ private:
     }
     std::optional<std::vector<std::uint32_t>> cpus;
     if (first != "N/A") {
-      cpus = cpu_list_in(first);
+      cpus = text::parse_number_list(first);
       if (!cpus) {
         to.problem(fmt::format("\"{}\" is no list of CPUs; left out", text::shorten(first, 40)));
       }

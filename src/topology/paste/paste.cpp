@@ -39,7 +39,11 @@ constexpr std::array families = {
     family{"lspci", paste::make_lspci_reader},
     family{"RCCL topology", paste::make_rccl_xml_reader},
     family{"lstopo", paste::make_lstopo_reader},
+    family{"NCCL's tree", paste::make_nccl_tree_reader},
+    family{"bandwidth tools", paste::make_bandwidth_reader},
     family{"settings", paste::make_settings_reader},
+    family{"ROCm's log", paste::make_copy_log_reader},
+    family{"told by hand", paste::make_told_reader},
 };
 
 // The readers of one text.

@@ -14,6 +14,7 @@
 #include <pugixml.hpp>
 
 #include "core/text.hpp"
+#include "machine/hardware_facts.hpp"
 #include "topology/paste/reader.hpp"
 #include "topology/paste/words.hpp"
 
@@ -231,10 +232,10 @@ private:
       const auto speed = value_of(pci, "link_speed");
       const auto width = number_in(value_of(pci, "link_width"));
       const auto generation = generation_of(speed);
-      if (width && !is_pcie_width(*width)) {
+      if (width && !machine::is_pcie_width(*width)) {
         to.problem(fmt::format("width x{} is none that PCIe has; the link is left out", *width));
       }
-      is_known = is_known && width && is_pcie_width(*width) && generation;
+      is_known = is_known && width && machine::is_pcie_width(*width) && generation;
       if (is_known) {
         least.generation = std::min(least.generation.value_or(*generation), *generation);
         least.width =

@@ -35,6 +35,10 @@ public:
 [[nodiscard]] std::unique_ptr<reader> make_lstopo_reader();
 [[nodiscard]] std::unique_ptr<reader> make_rccl_xml_reader();
 [[nodiscard]] std::unique_ptr<reader> make_amd_smi_reader();
+[[nodiscard]] std::unique_ptr<reader> make_nccl_tree_reader();
+[[nodiscard]] std::unique_ptr<reader> make_bandwidth_reader();
 [[nodiscard]] std::unique_ptr<reader> make_settings_reader();
+[[nodiscard]] std::unique_ptr<reader> make_copy_log_reader();
+[[nodiscard]] std::unique_ptr<reader> make_told_reader();
 
 }  // namespace berth::topology::paste

@@ -208,7 +208,7 @@ private:
 
   static void tell_node(writer& to, const said_node& one) {
     const auto id = to.numa_id(one.id);
-    const auto cpus = cpu_list_in(one.cpus);
+    const auto cpus = text::parse_number_list(one.cpus);
     if (id && cpus) {
       to.cpus_of_node(*id, *cpus);
     } else if (id && !one.cpus.empty()) {

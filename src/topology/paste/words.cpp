@@ -2,7 +2,8 @@
 #include "topology/paste/words.hpp"
 
 #include <algorithm>
-#include <array>
+#include <charconv>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -11,10 +12,6 @@
 
 namespace berth::topology::paste {
 namespace {
-
-constexpr std::uint64_t most_cpus = 1 << 14;
-
-constexpr std::array<std::uint64_t, 6> widths = {1, 2, 4, 8, 16, 32};
 
 constexpr char lower(char c) noexcept {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
@@ -55,6 +52,17 @@ std::optional<std::uint64_t> number_in(std::string_view text) noexcept {
     return text::whole_number<std::uint64_t>(text.substr(2), 16);
   }
   return text::whole_number<std::uint64_t>(text, 10);
+}
+
+std::optional<double> decimal_in(std::string_view text) noexcept {
+  if (text.empty() || text.find_first_not_of("0123456789.") != std::string_view::npos) {
+    return std::nullopt;
+  }
+  double value = 0;
+  const auto* const end = text.data() + text.size();
+  const auto [rest, failure] = std::from_chars(text.data(), end, value);
+  return failure == std::errc{} && rest == end && std::isfinite(value) ? std::optional(value)
+                                                                       : std::nullopt;
 }
 
 std::optional<std::uint64_t> leading_number(std::string_view text) noexcept {
@@ -127,34 +135,10 @@ std::string pci_address_in(std::string_view text) {
   return fmt::format("{:04x}:{:02x}:{:02x}.{}", domain, *first, *second, *function);
 }
 
-std::optional<std::vector<std::uint32_t>> cpu_list_in(std::string_view text) {
-  std::vector<std::uint32_t> cpus;
-  while (!text.empty()) {
-    const auto end = std::min(text.find(','), text.size());
-    const auto part = text::trim(text.substr(0, end));
-    const auto dash = std::min(part.find('-'), part.size());
-    const auto first = text::whole_number<std::uint64_t>(part.substr(0, dash), 10);
-    const auto last =
-        dash == part.size() ? first : text::whole_number<std::uint64_t>(part.substr(dash + 1), 10);
-    if (!first || !last || *first > *last || *last >= most_cpus || cpus.size() > most_cpus) {
-      return std::nullopt;
-    }
-    for (auto cpu = *first; cpu <= *last; ++cpu) {
-      cpus.push_back(static_cast<std::uint32_t>(cpu));
-    }
-    text.remove_prefix(std::min(text.size(), end + 1));
-  }
-  return cpus.empty() ? std::nullopt : std::optional(std::move(cpus));
-}
-
 std::optional<std::uint32_t> generation_of(std::string_view speed) noexcept {
   const auto digits =
       speed.substr(0, std::min(speed.find_first_not_of("0123456789."), speed.size()));
   return machine::pcie_generation_of(digits);
-}
-
-bool is_pcie_width(std::uint64_t lanes) noexcept {
-  return std::ranges::find(widths, lanes) != widths.end();
 }
 
 }  // namespace berth::topology::paste

@@ -13,6 +13,9 @@ namespace berth::topology::paste {
 // The whole text as a decimal number, or a hexadecimal one after "0x".
 [[nodiscard]] std::optional<std::uint64_t> number_in(std::string_view text) noexcept;
 
+// The whole text as a decimal number with or without a point: "12150.7". Not negative.
+[[nodiscard]] std::optional<double> decimal_in(std::string_view text) noexcept;
+
 // The decimal digits at its begin.
 [[nodiscard]] std::optional<std::uint64_t> leading_number(std::string_view text) noexcept;
 
@@ -34,12 +37,7 @@ struct key_value {
 // "0000:0c:00.0" of "c:0.0", "0C:00.0", "0000:0c:00.0"; empty for text that is no address.
 [[nodiscard]] std::string pci_address_in(std::string_view text);
 
-// "0-3,8" as 0, 1, 2, 3, 8. Nothing for text that is no list, or for numbers no CPU has.
-[[nodiscard]] std::optional<std::vector<std::uint32_t>> cpu_list_in(std::string_view text);
-
 // The generation of PCIe with that speed in GT/s: "16.0", "16GT/s".
 [[nodiscard]] std::optional<std::uint32_t> generation_of(std::string_view speed) noexcept;
-
-[[nodiscard]] bool is_pcie_width(std::uint64_t lanes) noexcept;
 
 }  // namespace berth::topology::paste

@@ -66,7 +66,7 @@ std::optional<std::size_t> writer::gpu_by_index(const gpu_name& called) {
   // Those before it exist, though nothing is known of them.
   std::optional<std::size_t> made;
   do {
-    made = new_gpu({.made_by = called.made_by, .index = {}, .address = {}});
+    made = new_gpu({.made_by = called.made_by, .index = called.index, .address = {}});
   } while (made && left-- != 0);
   return made;
 }
@@ -87,6 +87,8 @@ std::optional<std::size_t> writer::new_gpu(const gpu_name& called) {
 }
 
 void writer::name_gpu(std::size_t at, const gpu_name& called) {
+  auto& numbered = machine().gpus[at].numbered;
+  numbered = called.index || numbered == setting_state::on ? setting_state::on : setting_state::off;
   if (called.made_by != vendor::unknown) {
     of_gpu(at, "made_by", &machine::gpu::made_by, called.made_by,
            std::string(to_string(called.made_by)));

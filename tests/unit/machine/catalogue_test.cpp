@@ -290,7 +290,7 @@ TEST(generic_profile, is_nothing_for_links_without_a_reference) {
   EXPECT_FALSE(generic_profile(2, 16));
   EXPECT_FALSE(generic_profile(6, 16));
   EXPECT_FALSE(generic_profile(4, 0));
-  EXPECT_FALSE(generic_profile(4, 12));
+  EXPECT_FALSE(generic_profile(4, 3));
   EXPECT_FALSE(generic_profile(0, 0));
 }
 

@@ -61,5 +61,35 @@ TEST(KfdFacts, BelieveNoRatesThatCannotBe) {
   }
 }
 
+TEST(PcieFacts, GiveTheRateOfALink) {
+  EXPECT_NEAR(pcie_gb_per_s({.generation = 4, .width = 16}).value(), 31.5, 0.01);
+  EXPECT_NEAR(pcie_gb_per_s({.generation = 1, .width = 1}).value(), 0.25, 0.01);
+  EXPECT_EQ(pcie_gb_per_s({.generation = 7, .width = 16}), std::nullopt);
+  EXPECT_EQ(pcie_gb_per_s({.generation = 0, .width = 16}), std::nullopt);
+  EXPECT_EQ(pcie_gb_per_s({.generation = 4, .width = {}}), std::nullopt);
+  EXPECT_EQ(pcie_speed_of(5), "32");
+  EXPECT_EQ(pcie_speed_of(0), "");
+}
+
+TEST(PcieFacts, KnowTheWidthsThatThereAre) {
+  for (const std::uint64_t width : {1U, 2U, 4U, 8U, 12U, 16U, 32U}) {
+    EXPECT_TRUE(is_pcie_width(width)) << width;
+  }
+  for (const std::uint64_t width : {0U, 3U, 64U, 255U}) {
+    EXPECT_FALSE(is_pcie_width(width)) << width;
+  }
+}
+
+TEST(AddressFacts, TellHowFarAGpuReaches) {
+  EXPECT_EQ(dma_bits_of("gfx803"), 40U);
+  EXPECT_EQ(dma_bits_of("gfx908"), 44U);
+  EXPECT_EQ(dma_bits_of("gfx90a"), 48U);
+  EXPECT_EQ(dma_bits_of("gfx942"), 48U);
+  EXPECT_EQ(dma_bits_of("gfx1100"), 44U);
+  EXPECT_EQ(dma_bits_of("gfx1250"), std::nullopt);
+  EXPECT_EQ(dma_bits_of("sm_90"), std::nullopt);
+  EXPECT_EQ(dma_bits_of(""), std::nullopt);
+}
+
 }  // namespace
 }  // namespace berth::machine

@@ -74,6 +74,8 @@ TEST(LiveReader, ReadsAHealthyMi210WithoutAProblem) {
   EXPECT_EQ(gpu.pci_address, "0000:83:00.0");
   EXPECT_EQ(gpu.memory, 64 * gib);
   EXPECT_EQ(gpu.bar, 64 * gib);
+  EXPECT_EQ(gpu.bar_address, 0x20000000000U);
+  EXPECT_EQ(gpu.dma_bits, 48U);
   EXPECT_EQ(gpu.compute_units, 104U);
   EXPECT_EQ(gpu.dma_engines, 2U);
   EXPECT_EQ(gpu.numa_node, 1U);

@@ -95,16 +95,23 @@ TEST(SharedPaste, D06LinksBelowWhatTheirDevicesCanDo) {
   EXPECT_EQ(devices[4].capable.width, 1U);
 }
 
-// These hold measurements and trees, and no family's text: nothing may be invented of them.
-TEST(SharedPaste, D08AndD09InventNothing) {
-  for (const auto* const name : {"cases/d08_mi100_two_hives_expected_vs_measured.txt",
-                                 "cases/d09_mi210_8gpu_rbt_numa_masked.txt"}) {
-    const auto file = berth::test::shared_case(name);
-    BERTH_REQUIRE_SHARED(file)
-    const auto seen = read_case(file);
-    EXPECT_TRUE(seen.claims.empty()) << name;
-    EXPECT_GT(seen.unread_lines, 0U) << name;
-  }
+TEST(SharedPaste, D08RatesThatPeopleTellAndATree) {
+  BERTH_CASE("d08_mi100_two_hives_expected_vs_measured.txt");
+  const auto seen = read_case(file);
+  ASSERT_EQ(seen.rates.size(), 3U);
+  EXPECT_DOUBLE_EQ(seen.rates[0].gb_per_s, 70);
+  EXPECT_EQ(seen.rates[0].promised_gb_per_s, 92);
+  EXPECT_EQ(seen.rates[2].host_is, machine::host_distance::far);
+  ASSERT_EQ(seen.machine.gpus.size(), 4U);
+  EXPECT_EQ(count_of(seen, link_kind::xgmi), 3U);
+}
+
+TEST(SharedPaste, D09CpusAndGpusOfABandwidthTool) {
+  BERTH_CASE("d09_mi210_8gpu_rbt_numa_masked.txt");
+  const auto seen = read_case(file);
+  ASSERT_EQ(seen.machine.gpus.size(), 8U);
+  EXPECT_EQ(seen.machine.gpus[7].pci_address, "0000:cb:00.0");
+  EXPECT_TRUE(seen.rates.empty());
 }
 
 TEST(SharedPaste, D11TheRuntimesStartTellsXnack) {

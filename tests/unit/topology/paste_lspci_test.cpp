@@ -63,6 +63,7 @@ TEST(PastedLspci, JudgesTheLinkToTheSlotAndNotTheOneOnTheCard) {
   EXPECT_EQ(gpu.host_link.generation, 3U);
   EXPECT_EQ(gpu.host_link.width, 16U);
   EXPECT_EQ(gpu.bar, 256 * mib);
+  EXPECT_EQ(gpu.bar_address, 0x7000000000U);
   EXPECT_EQ(gpu.numa_node, 1U);
   EXPECT_EQ(gpu.asleep, setting_state::off);
   EXPECT_EQ(gpu.pci_path[3].acs_redirect, setting_state::on);

@@ -43,6 +43,21 @@ TEST(Affinity, DoesNotTakeTheOneNodeOfAPasteForAll) {
   EXPECT_FALSE(diagnose::affinity_of(seen).gpus[1].numa_node.has_value());
 }
 
+TEST(Affinity, PrefersTheCpusThatAToolCallsClosest) {
+  auto seen = instinct_node(1);
+  seen.machine.gpus[0].near_cpus = {4, 5};
+  EXPECT_THAT(diagnose::affinity_of(seen).gpus[0].cpus, testing::ElementsAre(4U, 5U));
+}
+
+// A number that is the order of a paste's lines only is no runtime's.
+TEST(Affinity, SelectsNoDeviceByTheOrderOfAppearance) {
+  auto seen = instinct_node(2);
+  seen.machine.gpus[0].numbered = machine::setting_state::off;
+  const auto all = diagnose::affinity_of(seen);
+  EXPECT_EQ(all.gpus[0].numactl, "numactl --cpunodebind=0 --membind=0 PROGRAM");
+  EXPECT_TRUE(all.slurm.empty());
+}
+
 TEST(Affinity, InventsNothing) {
   const auto all = diagnose::affinity_of(bare_paste());
   EXPECT_FALSE(all.gpus[0].numa_node.has_value());
