@@ -59,6 +59,7 @@ enum class errc : std::uint16_t {
   transfer_forked = 1406,           ///< a call in the child of a fork, which has no engine
   transfer_callback = 1407,         ///< a producer or consumer failed
   transfer_not_kept = 1408,         ///< forget() of a range that is not under keep()
+  transfer_wrong_data = 1409,       ///< a copy arrived with other bytes than were sent
   internal = 1901,                  ///< a fault in berth itself
 };
 

@@ -97,6 +97,8 @@ constexpr std::array table{
                "A producer or consumer of a copy failed."},
     error_info{errc::transfer_not_kept, "transfer-not-kept", error_scope::call,
                "A range to forget that is not kept."},
+    error_info{errc::transfer_wrong_data, "transfer-wrong-data", error_scope::call,
+               "A copy arrived with other bytes than were sent."},
     error_info{errc::internal, "internal", error_scope::call, "A fault in berth itself."},
 };
 

@@ -16,6 +16,7 @@
 #include "berth/version.hpp"
 #include "cli.hpp"
 #include "cmd_analyze.hpp"
+#include "cmd_bandwidth.hpp"
 #include "cmd_doctor.hpp"
 #include "cmd_emulate.hpp"
 #include "cmd_env.hpp"
@@ -37,6 +38,7 @@ constexpr auto footer =
 struct verbs {
   berth::cli::analyze_options analyze;
   berth::cli::doctor_options doctor;
+  berth::cli::bandwidth_options bandwidth;
   berth::cli::emulate_options emulate;
   berth::cli::export_options exported;
   berth::cli::env_options env;
@@ -47,6 +49,9 @@ struct verbs {
   bool content = false;
   bool no_children = false;
   std::string fix;  // "copies", "pinned"; empty: nothing
+  bool quick = false;
+  bool full = false;
+  bool csv = false;
   bool docker = false;
   bool slurm = false;
   bool mpirun = false;
@@ -63,8 +68,8 @@ struct verbs {
   }
 };
 
-void add_format(CLI::App& verb, verbs& parsed) {
-  verb.add_option("--format", parsed.format, "How to show the report (default: text)")
+CLI::Option* add_format(CLI::App& verb, verbs& parsed) {
+  return verb.add_option("--format", parsed.format, "How to show the report (default: text)")
       ->check(CLI::IsMember({"text", "json"}))
       ->type_name("");
 }
@@ -146,6 +151,56 @@ CLI::App* add_doctor(CLI::App& app, verbs& parsed) {
                            "  berth doctor --gather machine.tar.zst\n\n") +
                footer);
   return verb;
+}
+
+CLI::App* add_bandwidth(CLI::App& app, verbs& parsed) {
+  auto& bandwidth = parsed.bandwidth;
+  auto* const verb = app.add_subcommand(
+      "bandwidth",
+      "Measure every path between host and GPUs, and say whether it is as it should be");
+  verb->add_option("--runtime", bandwidth.runtime,
+                   "cuda, hip, sim:MODEL; default: BERTH_RUNTIME, else what the machine has")
+      ->type_name("NAME");
+  auto* const quick = verb->add_flag("--quick", parsed.quick, "Few sizes, few samples");
+  verb->add_flag("--full", parsed.full, "Sizes from 4 B to 1 GiB")->excludes(quick);
+  verb->add_option("--kinds", bandwidth.kinds,
+                   "Only these: pinned, both, kernel, write-combined, registered, pageable, fresh, "
+                   "device")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("NAME,...");
+  verb->add_option("--sizes", bandwidth.sizes, "Only these: 64KiB,256MiB")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("SIZE,...");
+  verb->add_option("--device", bandwidth.device, "Only this GPU")->type_name("N");
+  verb->add_option("--samples", bandwidth.samples, "Samples of each figure (default: 9)")
+      ->type_name("N");
+  auto* const format = add_format(*verb, parsed);
+  verb->add_flag("--csv", parsed.csv, "One row a figure")->excludes(format);
+  verb->add_option("-o,--output", bandwidth.output, "Write to FILE instead of standard output")
+      ->type_name("FILE");
+  verb->add_flag("--check", parsed.check, "Exit with status 1 if a figure is low");
+  verb->footer(std::string("Example:\n  berth bandwidth\n"
+                           "  berth bandwidth --kinds pinned,pageable --sizes 1MiB,64MiB\n"
+                           "  berth bandwidth --runtime sim:mi250x --quick\n"
+                           "  berth bandwidth --check --format json -o bandwidth.json\n\n") +
+               footer);
+  return verb;
+}
+
+void complete_bandwidth(verbs& parsed) {
+  using berth::bandwidth::thoroughness;
+  using berth::cli::bandwidth_check;
+  using berth::cli::bandwidth_format;
+  auto& bandwidth = parsed.bandwidth;
+  bandwidth.how = parsed.quick  ? thoroughness::quick
+                  : parsed.full ? thoroughness::full
+                                : thoroughness::usual;
+  bandwidth.format = parsed.csv                                      ? bandwidth_format::csv
+                     : parsed.chosen_format() == output_format::json ? bandwidth_format::json
+                                                                     : bandwidth_format::text;
+  bandwidth.check = parsed.check ? bandwidth_check::on : bandwidth_check::off;
 }
 
 // Flags become the verb's own types.
@@ -384,6 +439,7 @@ int run(int argc, char** argv) {
   verbs parsed;
   const auto* const analyze = add_analyze(app, parsed);
   const auto* const doctor = add_doctor(app, parsed);
+  const auto* const bandwidth = add_bandwidth(app, parsed);
   const auto* const emulate = add_emulate(app, parsed);
   const auto* const exported = add_export(app, parsed);
   const auto* const run = add_run(app, parsed);
@@ -411,6 +467,10 @@ int run(int argc, char** argv) {
   if (doctor->parsed()) {
     complete_doctor(parsed);
     return static_cast<int>(run_doctor(parsed.doctor, std::cin, io));
+  }
+  if (bandwidth->parsed()) {
+    complete_bandwidth(parsed);
+    return static_cast<int>(run_bandwidth(parsed.bandwidth, io));
   }
   if (emulate->parsed()) {
     parsed.emulate.action =
