@@ -118,9 +118,9 @@ class bandwidth_reader final : public reader {
 public:
   bool begins(const line& one) override {
     const std::string_view text = one.text;
-    if (text.find("numactl") != std::string_view::npos) {
-      node_ = node_of_command(text);
-      return node_.has_value();
+    if (const auto node = node_of_command(text)) {
+      node_ = node;
+      return true;
     }
     return take_banner(text) || take_heading(one) || take_matrix_heading(text) ||
            take_tool_device(one);
