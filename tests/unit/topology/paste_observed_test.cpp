@@ -33,6 +33,26 @@ TEST(PastedBandwidthTest, TakesTheNodeOfNumactlAndTheLargestCopy) {
   EXPECT_EQ(seen.rates[2].node, std::nullopt);
 }
 
+TEST(PastedBandwidthTest, IsReadAsCsvToo) {
+  const auto seen = test::read_text(
+      "numactl -N 1 -m 1 ./bandwidthTest --csv\n Device 0: Tesla V100-PCIE-32GB\n"
+      "bandwidthTest-H2D-Pinned, Bandwidth = 0.4 GB/s, Time = 0.00000 s, Size = 1000 bytes, "
+      "NumDevsUsed = 1\n"
+      "bandwidthTest-H2D-Pinned, Bandwidth = 12147.6 MB/s, Time = 0.00263 s, Size = 33554432 "
+      "bytes, "
+      "NumDevsUsed = 1\n"
+      "bandwidthTest-D2H-Paged, Bandwidth = 6.1 GB/s, Time = 0.00263 s, Size = 33554432 bytes, "
+      "NumDevsUsed = 1\n"
+      "bandwidthTest-D2D, Bandwidth = 700.1 GB/s, Time = 0.1 s, Size = 33554432 bytes, "
+      "NumDevsUsed = 1\n"
+      "bandwidthTest-H2D-Pinned, Bandwidth = \n");
+  ASSERT_EQ(seen.rates.size(), 2U);
+  EXPECT_NEAR(seen.rates[0].gb_per_s, 12.1476, 1e-9);
+  EXPECT_EQ(seen.rates[0].node, 1U);
+  EXPECT_EQ(seen.rates[1].host, memory_kind::pageable);
+  EXPECT_EQ(seen.machine.gpus.at(0).model, "v100");
+}
+
 constexpr std::string_view two_sockets = R"(
           RocmBandwidthTest Version: 2.6.0
           Launch Command is: ./rocm-bandwidth-test
