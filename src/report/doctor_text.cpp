@@ -19,7 +19,6 @@ namespace {
 
 using diagnose::check_result;
 using diagnose::verdict;
-using machine::setting_state;
 
 struct verdict_look {
   std::string_view label;

@@ -263,8 +263,9 @@ void compare_models(const machine::survey& seen, std::vector<check_result>& resu
     }
   }
   if (!full.empty()) {
-    results.push_back({.headline = fmt::format("{} reach what their model gives in a full slot",
-                                               gpu_names(full))});
+    results.push_back({.headline = fmt::format("{} {} in a full slot", gpu_names(full),
+                                               full.size() == 1 ? "reaches what its model gives"
+                                                                : "reach what their model gives")});
   }
 }
 

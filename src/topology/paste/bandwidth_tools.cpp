@@ -8,6 +8,7 @@
 //           destination's above a column
 #include <algorithm>
 #include <array>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -118,11 +119,11 @@ class bandwidth_reader final : public reader {
 public:
   bool begins(const line& one) override {
     const std::string_view text = one.text;
-    if (text.find("numactl") != std::string_view::npos) {
-      node_ = node_of_command(text);
-      return node_.has_value();
+    if (const auto node = node_of_command(text)) {
+      node_ = node;
+      return true;
     }
-    return take_banner(text) || take_heading(one) || take_matrix_heading(text) ||
+    return take_banner(text) || take_csv(one) || take_heading(one) || take_matrix_heading(text) ||
            take_tool_device(one);
   }
 
@@ -155,6 +156,60 @@ private:
            text.find("RocmBandwidthTest Version") != std::string_view::npos;
   }
 
+  // "bandwidthTest-H2D-Pinned, Bandwidth = 12.1 GB/s, Time = 0.002 s, Size = 32000000 bytes, ..."
+  bool take_csv(const line& one) {
+    const std::string_view text = one.text;
+    constexpr auto name = "bandwidthTest-"sv;
+    if (!text.starts_with(name)) {
+      return false;
+    }
+    const auto words = text::words(text.substr(name.size()));
+    const auto value_of = [&](std::string_view key) {
+      const auto at = std::ranges::find(words, key);
+      return words.end() - at > 3 && at[1] == "=" ? at : words.end();
+    };
+    const auto rate_at = value_of("Bandwidth");
+    const auto size_at = value_of("Size");
+    if (rate_at == words.end() || size_at == words.end()) {
+      return false;
+    }
+    const auto rate = decimal_in(rate_at[2]);
+    const auto bytes = number_in(size_at[2]);
+    const auto what = words.front();
+    const auto way = what.starts_with("H2D")   ? direction::host_to_device
+                     : what.starts_with("D2H") ? direction::device_to_host
+                                               : direction::device_to_device;
+    const auto kind = what.find("Pinned") != std::string_view::npos  ? memory_kind::pinned
+                      : what.find("Paged") != std::string_view::npos ? memory_kind::pageable
+                                                                     : memory_kind::unknown;
+    if (rate && bytes) {
+      keep_largest(way, kind, *bytes, *rate / (rate_at[3].starts_with("MB/s") ? 1000.0 : 1.0),
+                   one.number);
+    }
+    return true;
+  }
+
+  void keep_largest(direction way, memory_kind kind, std::uint64_t bytes, double gb_per_s,
+                    std::uint32_t number) {
+    is_inside_ = false;
+    if (blocks_.empty() || blocks_.back().way != way || blocks_.back().host != kind) {
+      if (blocks_.size() >= most_measured) {
+        return;
+      }
+      auto& made = blocks_.emplace_back();
+      made.way = way;
+      made.host = kind;
+      made.device = test_device_;
+      made.node = node_;
+    }
+    auto& last = blocks_.back();
+    if (bytes >= last.bytes) {
+      last.bytes = bytes;
+      last.gb_per_s = gb_per_s;
+      last.line = number;
+    }
+  }
+
   bool take_heading(const line& one) {
     for (const auto& known : headings) {
       if (one.text.starts_with(known.text)) {
@@ -177,6 +232,7 @@ private:
         number && *number < most_tool_devices && text.find(':') != std::string_view::npos;
     if (is_it) {
       test_device_ = static_cast<std::uint32_t>(*number);
+      titles_.emplace(*test_device_, text::trim(text.substr(text.find(':') + 1)));
     }
     return is_it;
   }
@@ -297,7 +353,11 @@ private:
       measured_rate rate;
       rate.way = one.way;
       rate.host = one.host;
-      rate.gpu = gpu ? std::optional(to.machine().gpus[*gpu].index) : std::nullopt;
+      if (gpu) {
+        rate.gpu = to.machine().gpus[*gpu].index;
+        const auto title = titles_.find(one.device.value_or(0));
+        to.identify(*gpu, vendor::unknown, title == titles_.end() ? "" : title->second);
+      }
       rate.node = one.node;
       rate.gb_per_s = one.gb_per_s;
       to.say().measured(std::move(rate));
@@ -405,6 +465,7 @@ private:
   bool is_inside_ = false;
   double per_gb_ = 1000.0;
   std::vector<block> blocks_;
+  std::map<std::uint32_t, std::string> titles_;  // of bandwidthTest's devices
   std::vector<tool_device> devices_;
   matrix_of what_ = matrix_of::nothing;
   std::vector<std::uint32_t> columns_;

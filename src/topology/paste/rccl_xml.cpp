@@ -22,7 +22,6 @@ namespace berth::topology::paste {
 namespace {
 
 using machine::link_kind;
-using machine::place;
 using machine::place_kind;
 using machine::vendor;
 

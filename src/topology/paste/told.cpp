@@ -60,27 +60,59 @@ constexpr std::array far_words = {"second numa"sv,  "other numa"sv,   "another n
                                   "remote"sv,       "other socket"sv, "different numa"sv,
                                   "second socket"sv};
 
+constexpr std::array host_words = {"cpu"sv, "host"sv, "h2d"sv, "d2h"sv, "htod"sv, "dtoh"sv};
+constexpr std::array upload_words = {"h2d"sv, "htod"sv, "host to device"sv, "host to gpu"sv};
+constexpr std::array download_words = {"d2h"sv, "dtoh"sv, "device to host"sv, "gpu to host"sv};
+constexpr std::array device_words = {"gpu"sv, "device"sv, "h2d"sv, "d2h"sv, "htod"sv, "dtoh"sv};
+constexpr std::array verbs = {" is "sv, " get"sv,  "about"sv,  "measure"sv,
+                              "only"sv, " got "sv, " reach"sv, " see "sv};
+
+struct told_numbers {
+  double measured;
+  std::optional<double> promised;
+};
+
+// One is what was measured: that with no word of a promise in front of it, which comes first or
+// last. Nothing where both or none are promises.
+std::optional<told_numbers> numbers_told_in(std::string_view line) {
+  const auto numbers = rates_in(line);
+  if (numbers.empty() || numbers.size() > 2) {
+    return std::nullopt;
+  }
+  const bool first_is_promise = has_word(line.substr(0, numbers[0].at), promises);
+  if (numbers.size() == 1) {
+    return first_is_promise ? std::nullopt
+                            : std::optional(told_numbers{numbers[0].value, std::nullopt});
+  }
+  const bool second_is_promise =
+      has_word(line.substr(numbers[0].at, numbers[1].at - numbers[0].at), promises);
+  if (first_is_promise == second_is_promise) {
+    return std::nullopt;
+  }
+  return first_is_promise ? told_numbers{numbers[1].value, numbers[0].value}
+                          : told_numbers{numbers[0].value, numbers[1].value};
+}
+
+direction way_told_in(std::string_view line, bool with_host) {
+  if (!with_host) {
+    return direction::peer_to_peer;
+  }
+  const bool up = has_word(line, upload_words);
+  const bool down = has_word(line, download_words);
+  return up == down ? direction::unknown
+         : up       ? direction::host_to_device
+                    : direction::device_to_host;
+}
+
 std::optional<machine::measured_rate> rate_told_in(std::string_view text) {
   const auto lowered = text::to_lower(text);
   const std::string_view line = lowered;
-  const auto numbers = rates_in(line);
-  const auto gpu = line.find("gpu");
-  const bool is_sentence = line.find(" is ") != std::string_view::npos ||
-                           line.find(" get") != std::string_view::npos ||
-                           line.find("about") != std::string_view::npos ||
-                           line.find("measure") != std::string_view::npos;
-  if (numbers.empty() || numbers.size() > 2 || gpu == std::string_view::npos || !is_sentence ||
-      has_word(line.substr(0, numbers[0].at), promises)) {
-    return std::nullopt;  // a promise alone is no measurement
-  }
-  const bool has_promise =
-      numbers.size() == 2 &&
-      has_word(line.substr(numbers[0].at, numbers[1].at - numbers[0].at), promises);
-  if (numbers.size() == 2 && !has_promise) {
+  const auto numbers = numbers_told_in(line);
+  if (!numbers || !has_word(line, device_words) || !has_word(line, verbs)) {
     return std::nullopt;
   }
-  const bool with_host =
-      line.find("cpu") != std::string_view::npos || line.find("host") != std::string_view::npos;
+  const auto gpu = std::min(line.find("gpu"), line.size());
+  const bool with_host = has_word(line, host_words);
   const bool with_peer = line.find("two gpu") != std::string_view::npos ||
                          line.find("gpus") != std::string_view::npos ||
                          line.find("gpu", gpu + 3) != std::string_view::npos;
@@ -88,14 +120,14 @@ std::optional<machine::measured_rate> rate_told_in(std::string_view text) {
     return std::nullopt;
   }
   machine::measured_rate told;
-  told.way = with_host ? direction::unknown : direction::peer_to_peer;
+  told.way = way_told_in(line, with_host);
   told.host = with_host ? memory_kind::unknown : memory_kind::device;
   told.ways = line.find("bidirection") != std::string_view::npos ? machine::traffic::both_ways
                                                                  : machine::traffic::one_way;
   told.host_is = with_host && has_word(line, far_words) ? machine::host_distance::far
                                                         : machine::host_distance::unknown;
-  told.gb_per_s = numbers[0].value;
-  told.promised_gb_per_s = has_promise ? std::optional(numbers[1].value) : std::nullopt;
+  told.gb_per_s = numbers->measured;
+  told.promised_gb_per_s = numbers->promised;
   return told;
 }
 
@@ -105,19 +137,19 @@ struct told_link {
   setting_state narrow = setting_state::unknown;
 };
 
-// "Speed 8GT/s (downgraded), Width x8 (downgraded)"
+// "Speed 8GT/s (downgraded), Width x8 (downgraded)", "16.0 GT/s x16"
 std::optional<told_link> link_in_cell(std::string_view cell) {
-  const auto width_at = cell.find("Width x");
-  const auto speed_at = cell.find("Speed ");
-  if (speed_at == std::string_view::npos || width_at == std::string_view::npos ||
-      width_at < speed_at) {
+  const auto unit = cell.find("GT/s");
+  const auto lanes_at = unit == std::string_view::npos ? unit : cell.find('x', unit);
+  if (lanes_at == std::string_view::npos) {
     return std::nullopt;
   }
+  const auto before = text::trim(cell.substr(0, unit));
+  const auto last = before.find_last_not_of("0123456789.");
   told_link told;
-  const auto speed = cell.substr(speed_at + 6, width_at - speed_at - 6);
-  const auto width = cell.substr(width_at + 7);
-  told.link.generation = generation_of(speed);
-  const auto lanes = leading_number(width);
+  told.link.generation =
+      generation_of(before.substr(last == std::string_view::npos ? 0 : last + 1));
+  const auto lanes = leading_number(cell.substr(lanes_at + 1));
   if (lanes && machine::is_pcie_width(*lanes)) {
     told.link.width = static_cast<std::uint32_t>(*lanes);
   }
@@ -125,9 +157,9 @@ std::optional<told_link> link_in_cell(std::string_view cell) {
     return part.find("downgraded") != std::string_view::npos ? setting_state::on
                                                              : setting_state::unknown;
   };
-  told.slow = is_down(speed);
-  told.narrow = is_down(width);
-  return told.link.generation || told.link.width ? std::optional(told) : std::nullopt;
+  told.slow = is_down(cell.substr(unit, lanes_at - unit));
+  told.narrow = is_down(cell.substr(lanes_at));
+  return told.link.generation && told.link.width ? std::optional(told) : std::nullopt;
 }
 
 struct told_card {

@@ -33,6 +33,26 @@ TEST(PastedBandwidthTest, TakesTheNodeOfNumactlAndTheLargestCopy) {
   EXPECT_EQ(seen.rates[2].node, std::nullopt);
 }
 
+TEST(PastedBandwidthTest, IsReadAsCsvToo) {
+  const auto seen = test::read_text(
+      "numactl -N 1 -m 1 ./bandwidthTest --csv\n Device 0: Tesla V100-PCIE-32GB\n"
+      "bandwidthTest-H2D-Pinned, Bandwidth = 0.4 GB/s, Time = 0.00000 s, Size = 1000 bytes, "
+      "NumDevsUsed = 1\n"
+      "bandwidthTest-H2D-Pinned, Bandwidth = 12147.6 MB/s, Time = 0.00263 s, Size = 33554432 "
+      "bytes, "
+      "NumDevsUsed = 1\n"
+      "bandwidthTest-D2H-Paged, Bandwidth = 6.1 GB/s, Time = 0.00263 s, Size = 33554432 bytes, "
+      "NumDevsUsed = 1\n"
+      "bandwidthTest-D2D, Bandwidth = 700.1 GB/s, Time = 0.1 s, Size = 33554432 bytes, "
+      "NumDevsUsed = 1\n"
+      "bandwidthTest-H2D-Pinned, Bandwidth = \n");
+  ASSERT_EQ(seen.rates.size(), 2U);
+  EXPECT_NEAR(seen.rates[0].gb_per_s, 12.1476, 1e-9);
+  EXPECT_EQ(seen.rates[0].node, 1U);
+  EXPECT_EQ(seen.rates[1].host, memory_kind::pageable);
+  EXPECT_EQ(seen.machine.gpus.at(0).model, "v100");
+}
+
 constexpr std::string_view two_sockets = R"(
           RocmBandwidthTest Version: 2.6.0
           Launch Command is: ./rocm-bandwidth-test
@@ -151,6 +171,16 @@ TEST(PastedProse, TellsRatesWithTheirPromise) {
   EXPECT_EQ(seen.rates[1].host_is, host_distance::far);
 }
 
+TEST(PastedProse, TakesAPromiseInFrontOfTheMeasurement) {
+  const auto seen = test::read_text(
+      "H2D should be 32 GB/s but I only get 12.5GB/s\n"
+      "It is expected to be 64 GB/s and should be 60 GB/s between CPU and GPU\n");
+  ASSERT_EQ(seen.rates.size(), 1U);
+  EXPECT_DOUBLE_EQ(seen.rates[0].gb_per_s, 12.5);
+  EXPECT_EQ(seen.rates[0].promised_gb_per_s, 32);
+  EXPECT_EQ(seen.rates[0].way, direction::host_to_device);
+}
+
 // What is promised, what is of something else, and what is no sentence.
 TEST(PastedProse, IsNotTakenForAMeasurementWhereItIsNone) {
   const auto seen = test::read_text(
@@ -169,6 +199,9 @@ TEST(PastedTableOfLinks, JudgesTheLinkToTheHost) {
   EXPECT_EQ(way[2].trained.width, 12U);
   EXPECT_EQ(way[2].width_downgraded, machine::setting_state::on);
   EXPECT_EQ(way[2].speed_downgraded, machine::setting_state::unknown);
+  const auto plain = test::read_text("| NVIDIA A100 | 16.0 GT/s x8 |\n| AMD CPU | fast |\n");
+  ASSERT_EQ(plain.machine.gpus.size(), 1U);
+  EXPECT_EQ(plain.machine.gpus[0].trained_link.width, 8U);
 }
 
 }  // namespace
