@@ -231,12 +231,28 @@ std::string preload_list(std::span<const fs::path> libraries) {
   return list;
 }
 
+std::vector<std::string> names_with(std::string_view prefix) {
+  std::vector<std::string> found;
+  for (char* const* one = environ; one != nullptr && *one != nullptr; ++one) {
+    const std::string_view text(*one);
+    if (text.starts_with(prefix)) {
+      found.emplace_back(text.substr(0, text.find('=')));
+    }
+  }
+  return found;
+}
+
 result<fs::path> find_library(const library_name& name) {
   std::vector<fs::path> places;
+  std::error_code ignored;
   if (const auto given = environment(name.variable); !given.empty()) {
+    // What was named and is not there must not be made up for by another.
+    if (!fs::exists(given, ignored)) {
+      return error(errc::file_unreadable, fmt::format("{} names no file", name.variable),
+                   std::string(given), "correct it, or unset it");
+    }
     places.emplace_back(given);
   }
-  std::error_code ignored;
   const auto here = fs::read_symlink("/proc/self/exe", ignored).parent_path();
   places.push_back(here / name.file);
   places.push_back(here / ".." / "lib" / name.file);

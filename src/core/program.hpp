@@ -89,6 +89,9 @@ private:
 // @errors usage for a program that cannot be started
 [[nodiscard]] result<ending> run(const start_request& request, const held_signals& signals);
 
+// The names of our own environment that begin so.
+[[nodiscard]] std::vector<std::string> names_with(std::string_view prefix);
+
 // The value of a variable of our own environment; empty if there is none.
 [[nodiscard]] std::string environment(const char* name);
 

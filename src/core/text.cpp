@@ -138,4 +138,17 @@ std::string printable(std::string_view text) {
   return safe;
 }
 
+std::string shell_word(std::string_view word) {
+  constexpr std::string_view plain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./%=:,@+-";
+  if (!word.empty() && word.find_first_not_of(plain) == std::string_view::npos) {
+    return std::string(word);
+  }
+  std::string made = "'";
+  for (const char letter : word) {
+    made += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
+  }
+  return made + "'";
+}
+
 }  // namespace berth::text

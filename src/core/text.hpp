@@ -54,4 +54,7 @@ template <std::integral Number>
 // Control characters (terminal escapes in foreign names, for one) as "\x1b".
 [[nodiscard]] std::string printable(std::string_view text);
 
+// A word for a shell: as it is where it can be, else in quotes.
+[[nodiscard]] std::string shell_word(std::string_view word);
+
 }  // namespace berth::text

@@ -228,6 +228,12 @@ void put_links(page& out, const machine::description& machine) {
             rows);
 }
 
+// Some variables hold pages of text. JSON has them whole.
+std::string shortened(const std::string& value) {
+  constexpr std::size_t enough = 60;
+  return value.size() <= enough ? value : value.substr(0, enough) + "...";
+}
+
 void put_settings(page& out, const machine::settings& set) {
   std::string shown;
   const auto add = [&](std::string_view name, std::string_view value) {
@@ -251,7 +257,7 @@ void put_settings(page& out, const machine::settings& set) {
     out.block("Settings", text::printable(shown));
   }
   for (const auto& one : set.environment) {
-    out.block("", text::printable(fmt::format("{}={}", one.name, one.value)));
+    out.block("", text::printable(fmt::format("{}={}", one.name, shortened(one.value))));
   }
 }
 

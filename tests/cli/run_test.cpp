@@ -207,6 +207,10 @@ TEST_F(run_command, says_why_a_recorder_is_not_preloaded) {
   const auto crash = run({"run", "true"}, "crash");
   EXPECT_EQ(crash.status, 3);
   EXPECT_THAT(crash.err, HasSubstr("ended by signal 9"));
+  const auto absent = run_berth({"run", "true"}, output_to::file,
+                                {{"BERTH_PRELOAD_LIBRARY", scratch.file("absent.so")}});
+  EXPECT_EQ(absent.status, 3) << "another recorder beside the command must not stand in";
+  EXPECT_THAT(absent.err, HasSubstr("BERTH_PRELOAD_LIBRARY names no file"));
   write_file(scratch.file("no_library.so"), "no library");
   const auto bad = run_berth({"run", "true"}, output_to::file,
                              {{"BERTH_PRELOAD_LIBRARY", scratch.file("no_library.so")}});
@@ -295,6 +299,13 @@ TEST_F(run_command, shows_what_is_wrong_with_a_recording_and_keeps_the_programs_
   EXPECT_EQ(shown.status, 6);
   EXPECT_THAT(shown.err, HasSubstr("error: BTH-110"));
   EXPECT_EQ(run({"run", "--check", "--", "true"}, "garbage").status, 3);
+}
+
+TEST(Run, HandsOnNothingOfAnOuterRecording) {
+  const auto shown =
+      run_berth({"run", "--", "sh", "-c", "echo \"[$BERTH_RECORD_ONLY]\""}, output_to::file,
+                {{"BERTH_PRELOAD_LIBRARY", BERTH_STANDIN_RECORDER}, {"BERTH_RECORD_ONLY", "1"}});
+  EXPECT_THAT(shown.out, HasSubstr("[]")) << shown.err;
 }
 
 // Starts `berth run` without waiting for it.

@@ -100,6 +100,7 @@ TEST(ProgramKilled, LeavesAllThatWasWrittenBefore) {
 
 // A disk that is full after so many bytes, as the limit of files' sizes makes it.
 TEST(ProgramOnAFullDisk, IsUnharmedAndLeavesWhatFitted) {
+  unsigned told = 0;
   for (const int kilobytes : {4, 8, 12, 16}) {
     client program({"sh", "-c",
                     "ulimit -f " + std::to_string(kilobytes * 2) + "; exec " +
@@ -107,10 +108,16 @@ TEST(ProgramOnAFullDisk, IsUnharmedAndLeavesWhatFitted) {
     const auto alone = program.run_alone();
     EXPECT_EQ(program.run_recorded(), alone);
     for (const auto& one : program.recordings()) {
-      EXPECT_EQ(one.end.at("reason"), "disk: File too large");
       EXPECT_LT(one.copies().size(), 100'000U);
+      // Where a block ends within some bytes of the limit, there is no room for the reason, either:
+      // such a file ends as one of a killed program does.
+      if (!one.end.empty()) {
+        EXPECT_EQ(one.end.at("reason"), "disk: File too large");
+        ++told;
+      }
     }
   }
+  EXPECT_GT(told, 0U);
 }
 
 TEST(ProgramOnAFullDisk, EndsAsItWould) {

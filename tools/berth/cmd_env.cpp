@@ -12,25 +12,12 @@
 #include <nlohmann/json.hpp>
 
 #include "core/program.hpp"
+#include "core/text.hpp"
 
 namespace berth::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-// For a shell: as it is where it can be, else in quotes.
-std::string shell_word(std::string_view word) {
-  constexpr std::string_view plain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./%=:,@+-";
-  if (!word.empty() && word.find_first_not_of(plain) == std::string_view::npos) {
-    return std::string(word);
-  }
-  std::string made = "'";
-  for (const char letter : word) {
-    made += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
-  }
-  return made + "'";
-}
 
 std::string assignment(const program::variable& one) {
   return fmt::format("{}={}", one.name, one.value);
@@ -48,7 +35,7 @@ std::string as_shell(const recording_environment& shown) {
   for (const auto& [name, value] : shown.variables) {
     // What the shell that reads it has preloaded stays.
     const auto* const more = name == "LD_PRELOAD" ? "${LD_PRELOAD:+:$LD_PRELOAD}" : "";
-    text += fmt::format("export {}={}{}\n", name, shell_word(value), more);
+    text += fmt::format("export {}={}{}\n", name, text::shell_word(value), more);
   }
   return text;
 }
@@ -64,16 +51,16 @@ std::string as_json(const recording_environment& shown) {
 std::string as_docker(const recording_environment& shown) {
   std::string text;
   for (const auto& one : shown.variables) {
-    text += fmt::format("-e {} ", shell_word(assignment(one)));
+    text += fmt::format("-e {} ", text::shell_word(assignment(one)));
   }
   const auto library = shown.recorder.string();
   const auto folder = shown.folder.string();
   if (shown.copies == interpose::copies::fixed) {
     const auto engine = (shown.recorder.parent_path() / "libberth_fix.so").string();
-    text += fmt::format("-v {} ", shell_word(engine + ":" + engine + ":ro"));
+    text += fmt::format("-v {} ", text::shell_word(engine + ":" + engine + ":ro"));
   }
-  return text + fmt::format("-v {} -v {}\n", shell_word(library + ":" + library + ":ro"),
-                            shell_word(folder + ":" + folder));
+  return text + fmt::format("-v {} -v {}\n", text::shell_word(library + ":" + library + ":ro"),
+                            text::shell_word(folder + ":" + folder));
 }
 
 std::string as_slurm(const recording_environment& shown) {
@@ -81,13 +68,13 @@ std::string as_slurm(const recording_environment& shown) {
   for (const auto& one : shown.variables) {
     text += ',' + assignment(one);
   }
-  return shell_word(text) + "\n";
+  return text::shell_word(text) + "\n";
 }
 
 std::string as_mpirun(const recording_environment& shown) {
   std::string text;
   for (const auto& one : shown.variables) {
-    text += fmt::format("{}-x {}", text.empty() ? "" : " ", shell_word(assignment(one)));
+    text += fmt::format("{}-x {}", text.empty() ? "" : " ", text::shell_word(assignment(one)));
   }
   return text + "\n";
 }
@@ -100,7 +87,7 @@ result<void> check_values(const recording_environment& shown, env_form form) {
   const bool is_for_a_shell = form == env_form::shell || form == env_form::json;
   for (const auto& text : {shown.recorder.string(), shown.folder.string()}) {
     // $(berth env --docker) is split at blanks, and quotes in it are letters.
-    if (!is_for_a_shell && shell_word(text) != text) {
+    if (!is_for_a_shell && text::shell_word(text) != text) {
       return error(errc::usage, "a path with blanks or quotes cannot be handed on so", text,
                    "--record another folder, or the export lines of berth env");
     }

@@ -105,7 +105,7 @@ void name_recordings(const std::vector<std::string>& files, const streams& io) {
       "\nRecorded {}.\nOnce more: berth analyze",
       files.size() == 1 ? "1 process" : fmt::format("{} processes", files.size()));
   for (std::size_t index = 0; index < std::min(files.size(), most_named); ++index) {
-    io.err << ' ' << text::printable(files[index]);
+    io.err << ' ' << text::shell_word(text::printable(files[index]));
   }
   io.err << (files.size() > most_named ? " ...\n" : "\n");
   io.err.flush();

@@ -320,16 +320,16 @@ CLI::App* add_run(CLI::App& app, verbs& parsed) {
   verb->add_flag("--check", parsed.check,
                  "Exit with status 1 if the program succeeded and a fault was found");
   verb->prefix_command();
-  verb->footer(
-      std::string("Example:\n  berth run -- ./program --size 64\n"
-                  "  berth run --record run.berth -- python3 train.py\n"
-                  "  berth run --fix -- python3 train.py\n"
-                  "  berth run --ab -- ./program\n"
-                  "  berth run --emulate mi210 -- ./my_hip_program\n\n"
-                  "Exit status: the program's own, 128 and the signal's number if a signal "
-                  "ended it;\n2 and 3 as below where it did not start, 1 and 3 with "
-                  "--check.\n") +
-      footer);
+  verb->footer(std::string(
+      "Example:\n  berth run -- ./program --size 64\n"
+      "  berth run --record run.berth -- python3 train.py\n"
+      "  berth run --fix -- python3 train.py\n"
+      "  berth run --ab -- ./program\n"
+      "  berth run --emulate mi210 -- ./my_hip_program\n\n"
+      "Exit status: the program's own; 128 and the signal's number if a signal ended it.\n"
+      "Where it did not start: 2 wrong usage, 3 the machine or the input does not allow "
+      "it.\nWith --check, if the program succeeded: 1 a fault was found, 3 no report could "
+      "be made."));
   return verb;
 }
 

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <ostream>
 #include <string>
@@ -123,6 +124,13 @@ result<program::ending> run_program(const run_options& options, prepared_run& ru
                                .environment = interpose::variables_of(run.recording),
                                .pid_variable = {},
                                .passed_signals = {}};
+  // What an outer recording has set is not meant for this one.
+  for (const auto& name : program::names_with("BERTH_RECORD_")) {
+    const auto is_set = [&](const program::variable& one) { return one.name == name; };
+    if (std::none_of(start.environment.begin(), start.environment.end(), is_set)) {
+      start.environment.push_back({.name = name, .value = {}});
+    }
+  }
   if (run.recording.children == interpose::children::left_out) {
     start.pid_variable = interpose::only_process_variable;
   }

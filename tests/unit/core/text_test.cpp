@@ -87,6 +87,14 @@ TEST(printable, shows_the_control_characters_above_ascii_too) {
   EXPECT_EQ(text::printable("\xc2"), "\xc2");
 }
 
+TEST(shell_word, is_quoted_where_a_shell_would_see_more_in_it) {
+  EXPECT_EQ(text::shell_word("/tmp/run-1.berth"), "/tmp/run-1.berth");
+  EXPECT_EQ(text::shell_word("my run.berth"), "'my run.berth'");
+  EXPECT_EQ(text::shell_word("it's"), "'it'\\''s'");
+  EXPECT_EQ(text::shell_word("$(rm)"), "'$(rm)'");
+  EXPECT_EQ(text::shell_word(""), "''");
+}
+
 TEST(words, stand_between_blanks) {
   EXPECT_EQ(text::words(" one\ttwo\r\n three "),
             (std::vector<std::string_view>{"one", "two", "three"}));
