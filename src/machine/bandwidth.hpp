@@ -52,6 +52,23 @@ struct bandwidth_figure {
   }
 };
 
+// A figure that is not what it was in an earlier run, by more than both runs' spread.
+struct bandwidth_change {
+  int device = 0;
+  path where = {};
+  bytes_t bytes = 0;
+  double before_gb_per_s = 0;
+  double now_gb_per_s = 0;
+
+  [[nodiscard]] bool is_slower() const noexcept { return now_gb_per_s < before_gb_per_s; }
+};
+
+struct bandwidth_comparison {
+  std::string with;          // what the earlier run is called
+  std::size_t compared = 0;  // figures that both have
+  std::vector<bandwidth_change> changes;
+};
+
 struct bandwidth_device {
   int index = 0;
   std::string name;
@@ -64,6 +81,7 @@ struct bandwidth_results {
   std::vector<bandwidth_device> devices;
   std::vector<bandwidth_figure> figures;  // in the order in which they were taken
   std::vector<std::string> notes;
+  std::optional<bandwidth_comparison> comparison;
   std::string ended_early;  // why; empty: all that was planned is there
 };
 

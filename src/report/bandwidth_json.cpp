@@ -15,13 +15,25 @@ std::string traits_of(const machine::path& of) {
   return machine::to_string(of.traits);
 }
 
-json path_of(const bandwidth_figure& one) {
+// Of a figure or a change.
+json path_of(const auto& one) {
   return {{"device", one.device},
           {"direction", to_string(one.where.way)},
           {"host_memory", to_string(one.where.host)},
           {"engine", to_string(one.where.by)},
           {"traits", traits_of(one.where)},
           {"bytes", one.bytes}};
+}
+
+json comparison_of(const machine::bandwidth_comparison& shown) {
+  json changes = json::array();
+  for (const auto& one : shown.changes) {
+    json made = path_of(one);
+    made["before_gb_per_s"] = one.before_gb_per_s;
+    made["now_gb_per_s"] = one.now_gb_per_s;
+    changes.push_back(std::move(made));
+  }
+  return {{"with", shown.with}, {"compared", shown.compared}, {"changes", changes}};
 }
 
 json figure_of(const bandwidth_figure& one) {
@@ -77,6 +89,7 @@ std::string to_json(const machine::bandwidth_results& shown) {
       {"known", to_string(shown.known)},
       {"devices", devices},
       {"ended_early", shown.ended_early.empty() ? json(nullptr) : json(shown.ended_early)},
+      {"comparison", shown.comparison ? comparison_of(*shown.comparison) : json(nullptr)},
       {"figures", figures},
       {"notes", shown.notes}};
   return made.dump(2, ' ', false, json::error_handler_t::replace) + "\n";

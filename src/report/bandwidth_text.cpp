@@ -268,6 +268,24 @@ void add_low(page& to, const bandwidth_results& shown) {
   }
 }
 
+void add_changes(page& to, const machine::bandwidth_comparison& with) {
+  const auto slower = static_cast<std::size_t>(std::count_if(
+      with.changes.begin(), with.changes.end(), [](const auto& one) { return one.is_slower(); }));
+  to.block("COMPARED",
+           fmt::format("with {}: {} slower, {} faster, of {} that both runs have",
+                       text::printable(with.with), slower, with.changes.size() - slower,
+                       plural(with.compared, "figure")),
+           slower > 0 ? style::red : style::bold);
+  for (const auto& one : with.changes) {
+    to.block(
+        one.is_slower() ? "  slower" : "  faster",
+        fmt::format("GPU {}, {}, {}: {} GB/s, before {} ({:+.0f} %)", one.device,
+                    row_title(one.where), size_title(one.bytes), rate(one.now_gb_per_s),
+                    rate(one.before_gb_per_s), (one.now_gb_per_s / one.before_gb_per_s - 1) * 100));
+  }
+  to.line();
+}
+
 // Reasons, each once.
 void add_absent(page& to, const bandwidth_results& shown) {
   std::map<std::string, std::vector<std::string>> by_reason;
@@ -291,6 +309,9 @@ std::string to_text(const bandwidth_results& shown, colour colours) {
   if (!shown.ended_early.empty()) {
     to.block("Note", fmt::format("The run ended early: {}", shown.ended_early), style::yellow);
     to.line();
+  }
+  if (shown.comparison) {
+    add_changes(to, *shown.comparison);
   }
   if (!shown.figures.empty()) {
     add_low(to, shown);

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "support/command.hpp"
+#include "support/scratch.hpp"
 
 namespace berth::test {
 namespace {
@@ -76,6 +77,54 @@ TEST(Bandwidth, RefusesNonsense) {
     EXPECT_THAT(shown.err, HasSubstr(one.says)) << one.words.front();
     EXPECT_THAT(shown.out, IsEmpty());
   }
+}
+
+std::string halved_rates(const std::string& text) {
+  auto all = json::parse(text);
+  for (auto& one : all["figures"]) {
+    for (const char* const time : {"median_ns", "p5_ns", "p95_ns"}) {
+      one[time] = one[time].get<double>() / 2;  // the earlier run took half as long
+    }
+  }
+  return all.dump();
+}
+
+TEST(Bandwidth, ComparesWithAnEarlierRun) {
+  const scratch folder;
+  const std::vector<std::string> words{"bandwidth", "--runtime", "sim:h200", "--kinds",
+                                       "pinned",    "--sizes",   "2MiB"};
+  const auto with = [&](std::vector<std::string> more) {
+    auto all = words;
+    all.insert(all.end(), more.begin(), more.end());
+    return run_berth(all);
+  };
+  const auto first = with({"--format", "json", "-o", folder.file("a.json")});
+  ASSERT_EQ(first.status, 0) << first.err;
+  const auto same = with({"--compare", folder.file("a.json"), "--check"});
+  EXPECT_EQ(same.status, 0) << same.err;
+  EXPECT_THAT(same.out, HasSubstr("0 slower, 0 faster, of 2 figures that both runs have"));
+  write_file(folder.file("b.json"), halved_rates(read_file(folder.file("a.json"))));
+  const auto slower = with({"--compare", folder.file("b.json"), "--check"});
+  EXPECT_EQ(slower.status, 1);
+  EXPECT_THAT(slower.out, HasSubstr("2 slower"));
+  EXPECT_THAT(slower.out, HasSubstr("(-50 %)"));
+  const auto other = run_berth({"bandwidth", "--runtime", "sim:mi210", "--kinds", "pinned",
+                                "--sizes", "2MiB", "--compare", folder.file("a.json")});
+  EXPECT_EQ(other.status, 0);
+  EXPECT_THAT(other.out, HasSubstr("of other GPUs"));
+}
+
+TEST(Bandwidth, RefusesAnEarlierRunThatIsNoneBeforeItMeasures) {
+  const scratch folder;
+  for (const char* const text : {"", "{}", "no json", R"({"schema": "berth.doctor/1"})"}) {
+    write_file(folder.file("old"), text);
+    const auto shown =
+        run_berth({"bandwidth", "--runtime", "sim:h200", "--compare", folder.file("old")});
+    EXPECT_EQ(shown.status, 3) << text;
+    EXPECT_THAT(shown.err, StartsWith("error: BTH-11")) << text;
+    EXPECT_THAT(shown.out, IsEmpty()) << text;
+  }
+  EXPECT_EQ(run_berth({"bandwidth", "--compare", folder.file("absent")}).status, 3);
 }
 
 TEST(Bandwidth, SaysWhatDoesNotFit) {

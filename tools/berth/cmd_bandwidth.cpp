@@ -4,12 +4,17 @@
 #include <algorithm>
 #include <atomic>
 #include <csignal>
+#include <fstream>
+#include <iterator>
+#include <optional>
 #include <ostream>
 
 #include <fmt/format.h>
 
+#include "bandwidth/compare.hpp"
 #include "bandwidth/run.hpp"
 #include "berth/units.hpp"
+#include "machine/bandwidth_reader.hpp"
 #include "report/bandwidth.hpp"
 #include "runtime/open.hpp"
 
@@ -97,13 +102,38 @@ bool has_low(const machine::bandwidth_results& found) {
   });
 }
 
+// Nothing where none is asked for. Before anything is measured: a run must not be lost for a file.
+result<std::optional<machine::bandwidth_results>> earlier_run(const std::string& file) {
+  if (file.empty()) {
+    return std::optional<machine::bandwidth_results>();
+  }
+  std::ifstream opened(file, std::ios::binary);
+  if (!opened.is_open()) {
+    return error(errc::file_unreadable, "it cannot be opened", file,
+                 "berth bandwidth --format json -o FILE makes one");
+  }
+  const std::string text{std::istreambuf_iterator<char>(opened), {}};
+  auto read = machine::try_parse_bandwidth(text, file);
+  if (!read) {
+    return read.error();
+  }
+  return std::optional(std::move(*read));
+}
+
+bool has_slower(const machine::bandwidth_results& found) {
+  return found.comparison &&
+         std::any_of(found.comparison->changes.begin(), found.comparison->changes.end(),
+                     [](const auto& one) { return one.is_slower(); });
+}
+
 exit_status status_of(const bandwidth_options& options, const bandwidth::outcome& ended) {
   if (ended.failure) {
     return ended.failure->code() == errc::transfer_wrong_data ? exit_status::wrong_data
                                                               : exit_status::unusable;
   }
-  return options.check == bandwidth_check::on && has_low(ended.found) ? exit_status::fault_found
-                                                                      : exit_status::done;
+  const bool is_wrong = has_low(ended.found) || has_slower(ended.found);
+  return options.check == bandwidth_check::on && is_wrong ? exit_status::fault_found
+                                                          : exit_status::done;
 }
 
 }  // namespace
@@ -112,6 +142,10 @@ exit_status run_bandwidth(const bandwidth_options& options, const streams& io) {
   const auto wanted = wish_of(options);
   if (!wanted) {
     return refuse(io, wanted.error());
+  }
+  const auto earlier = earlier_run(options.earlier);
+  if (!earlier) {
+    return refuse(io, earlier.error());
   }
   const auto opened = open_runtime(options.runtime);
   if (!opened) {
@@ -134,6 +168,14 @@ exit_status run_bandwidth(const bandwidth_options& options, const streams& io) {
          .stop = &stop_wanted});
   }
   ended.found.notes.push_back(fmt::format("Chosen: {}", opened->reason));
+  if (*earlier) {
+    auto compared = bandwidth::compare(ended.found, **earlier, options.earlier);
+    if (compared) {
+      ended.found.comparison = std::move(*compared);
+    } else {
+      ended.found.notes.push_back(compared.error().to_string());
+    }
+  }
   if (auto written = write_output(io, options.output, rendered(options, ended.found, io));
       !written) {
     return refuse(io, written.error());

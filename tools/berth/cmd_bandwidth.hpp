@@ -23,7 +23,8 @@ struct bandwidth_options {
   std::optional<int> device;
   std::optional<unsigned> samples;
   bandwidth_format format = bandwidth_format::text;
-  std::string output;  // a file; empty for standard output
+  std::string earlier;  // a file of --format json to compare with; empty: none
+  std::string output;   // a file; empty for standard output
   bandwidth_check check = bandwidth_check::off;
 };
 

@@ -180,7 +180,11 @@ CLI::App* add_bandwidth(CLI::App& app, verbs& parsed) {
   verb->add_flag("--csv", parsed.csv, "One row a figure")->excludes(format);
   verb->add_option("-o,--output", bandwidth.output, "Write to FILE instead of standard output")
       ->type_name("FILE");
-  verb->add_flag("--check", parsed.check, "Exit with status 1 if a figure is low");
+  verb->add_option("--compare", bandwidth.earlier,
+                   "Name what is slower or faster than in an earlier run (FILE of --format json)")
+      ->check(not_empty)
+      ->type_name("FILE");
+  verb->add_flag("--check", parsed.check, "Exit with status 1 if a figure is low, or slower");
   verb->footer(std::string("Example:\n  berth bandwidth\n"
                            "  berth bandwidth --kinds pinned,pageable --sizes 1MiB,64MiB\n"
                            "  berth bandwidth --runtime sim:mi250x --quick\n"

@@ -13,6 +13,7 @@
 
 #include "interpose/capture/clock.hpp"
 #include "interpose/capture/coverage.hpp"
+#include "interpose/capture/environment.hpp"
 #include "interpose/capture/kept_errno.hpp"
 #include "interpose/capture/real_calls.hpp"
 
@@ -49,15 +50,10 @@ struct target {
 };
 std::array<target, 2> targets{};  // NOLINT: as above
 
-constexpr std::uint64_t ns_per_second = 1'000'000'000;
+constexpr std::uint64_t second_in_ns = 1'000'000'000;
 constexpr std::uint64_t default_idle_seconds = 10;
 // Of seconds, or MiB: more is no sensible setting.
 constexpr std::uint64_t most_of_a_setting = 1U << 20U;
-
-std::string_view variable(const char* name) noexcept {
-  const char* const value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): read only
-  return value == nullptr ? std::string_view{} : std::string_view(value);
-}
 
 // What is no number counts as not set.
 std::uint64_t number_or(const char* name, std::uint64_t otherwise) noexcept {
@@ -212,7 +208,7 @@ fix::pinned_request pinned_request_of(fix::pinned_step step, const pinned_block&
 
 void start_fixing() noexcept {
   const auto wanted = fixing_of(variable("BERTH_FIX"));
-  idle_ns.store(number_or("BERTH_FIX_IDLE", default_idle_seconds) * ns_per_second);
+  idle_ns.store(number_or("BERTH_FIX_IDLE", default_idle_seconds) * second_in_ns);
   pinned_budget.store(wanted == fixing::off ? 0 : number_or("BERTH_FIX_PINNED", 0) << 20U);
   mode.store(wanted);
 }

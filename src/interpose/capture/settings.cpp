@@ -11,15 +11,12 @@
 #include <string_view>
 #include <utility>
 
+#include "interpose/capture/environment.hpp"
+
 namespace berth::interpose {
 namespace {
 
 constexpr double ns_per_second = 1e9;
-
-std::string_view variable(const char* name) noexcept {
-  const char* const value = std::getenv(name);
-  return value == nullptr ? std::string_view{} : std::string_view(value);
-}
 
 std::int64_t nanoseconds_of(std::string_view seconds) noexcept {
   const double value = seconds.empty() ? 0 : std::strtod(seconds.data(), nullptr);
