@@ -10,11 +10,11 @@
 namespace berth::machine {
 namespace {
 
-constexpr std::string_view schema = "berth.bandwidth/1";
-constexpr double longest_ns = 1e15;
+constexpr std::string_view results_schema = "berth.bandwidth/1";
+constexpr double longest_copy_ns = 1e15;
 
 // "fresh_pages, numa_remote"
-trait_set read_traits(const json_cursor& at) {
+trait_set read_trait_list(const json_cursor& at) {
   trait_set all;
   const auto field = at.find("traits");
   std::string_view rest;
@@ -56,16 +56,16 @@ bandwidth_figure read_figure(const json_cursor& at) {
   made.where.way = read_word<direction>(at, "direction", parse_direction);
   made.where.host = read_word<memory_kind>(at, "host_memory", parse_memory_kind);
   made.where.by = read_word<engine>(at, "engine", parse_engine);
-  made.where.traits = read_traits(at);
+  made.where.traits = read_trait_list(at);
   made.bytes = at.at("bytes").integer(1, std::numeric_limits<std::uint64_t>::max());
   if (const auto why = at.find("not_measured")) {
     made.why_not = why->text();
     return made;
   }
   statistics::summary times{};
-  times.median = at.at("median_ns").number(0, longest_ns);
-  times.p5 = at.at("p5_ns").number(0, longest_ns);
-  times.p95 = at.at("p95_ns").number(0, longest_ns);
+  times.median = at.at("median_ns").number(0, longest_copy_ns);
+  times.p5 = at.at("p5_ns").number(0, longest_copy_ns);
+  times.p95 = at.at("p95_ns").number(0, longest_copy_ns);
   times.count = at.at("samples").integer(1, std::numeric_limits<std::uint32_t>::max());
   if (times.p5 > times.p95) {
     at.fail("the 5th percentile is above the 95th", errc::input_out_of_range);
@@ -75,8 +75,8 @@ bandwidth_figure read_figure(const json_cursor& at) {
 }
 
 bandwidth_results read_results(const json_cursor& root) {
-  if (root.at("schema").text() != schema) {
-    root.at("schema").fail(fmt::format("not {}", schema));
+  if (root.at("schema").text() != results_schema) {
+    root.at("schema").fail(fmt::format("not {}", results_schema));
   }
   bandwidth_results made;
   made.runtime = root.at("runtime").text();
