@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "bandwidth/expected_model.hpp"
 #include "bandwidth/judge.hpp"
 #include "machine/catalogue.hpp"
 
@@ -20,21 +21,9 @@ std::string name_of(const driver& gpu) {
                      info.version.minor, info.library);
 }
 
-// The model of the simulator is named by its library ("sim:mi250x"), that of a GPU by its name.
-const machine::model* model_of(const driver& gpu, const runtime::device_info& device) {
-  constexpr std::string_view simulated = "sim:";
-  const std::string_view library(gpu.info().library);
-  if (library.starts_with(simulated)) {
-    if (const auto* const found = machine::find_by_name(library.substr(simulated.size()))) {
-      return found;
-    }
-  }
-  return machine::find_by_device_name(device.name);
-}
-
 void judge_all(driver& gpu, machine::bandwidth_results& found) {
   for (const auto& device : gpu.devices()) {
-    const auto* const model = model_of(gpu, device);
+    const auto* const model = expected_model(gpu.info().library, device.name);
     const auto profile =
         model == nullptr ? std::nullopt : std::optional(machine::nominal_profile(*model));
     judge(found.figures, device.index, profile ? &*profile : nullptr);
@@ -51,6 +40,7 @@ void judge_all(driver& gpu, machine::bandwidth_results& found) {
 outcome run(driver& gpu, const std::vector<planned>& plan, const run_options& options) {
   outcome made;
   made.found.runtime = name_of(gpu);
+  made.found.library = gpu.info().library;
   made.found.known = gpu.info().timing;
   for (const auto& device : gpu.devices()) {
     made.found.devices.push_back(

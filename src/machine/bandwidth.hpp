@@ -77,6 +77,7 @@ struct bandwidth_device {
 
 struct bandwidth_results {
   std::string runtime;                     // "CUDA 13.0 (libcuda.so.1)"
+  std::string library;                     // "libcuda.so.1", "sim:mi250x"
   provenance known = provenance::unknown;  // measured, or modelled by the simulator
   std::vector<bandwidth_device> devices;
   std::vector<bandwidth_figure> figures;  // in the order in which they were taken

@@ -16,6 +16,7 @@ namespace {
 using nlohmann::json;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::StartsWith;
 
 TEST(Bandwidth, ShowsMatricesAndSaysThatAllIsWell) {
@@ -112,6 +113,27 @@ TEST(Bandwidth, ComparesWithAnEarlierRun) {
                                 "--sizes", "2MiB", "--compare", folder.file("a.json")});
   EXPECT_EQ(other.status, 0);
   EXPECT_THAT(other.out, HasSubstr("of other GPUs"));
+}
+
+TEST(Bandwidth, SavesAProfileThatAnalyzeGoesBy) {
+  const scratch folder;
+  const auto saved = run_berth({"bandwidth", "--runtime", "sim:h200", "--kinds", "pinned,pageable",
+                                "--sizes", "1MiB,16MiB", "--save-profile", folder.file("h200")});
+  ASSERT_EQ(saved.status, 0) << saved.err;
+  const std::string trace = BERTH_TRACES "/torch_pageable_inference.json.gz";
+  const auto other = run_berth({"analyze", "--profile", folder.file("h200"), trace});
+  EXPECT_THAT(other.out, HasSubstr("The profile is of NVIDIA H200 (simulated)"));
+  auto profile = json::parse(read_file(folder.file("h200")));
+  profile["device_names"] = {"NVIDIA H200"};
+  write_file(folder.file("mine"), profile.dump());
+  const auto own = run_berth({"analyze", "--profile", folder.file("mine"), trace});
+  EXPECT_EQ(own.status, 0) << own.err;
+  EXPECT_THAT(own.out, Not(HasSubstr("it was not used")));
+  EXPECT_THAT(own.out, HasSubstr("profile of machine 'h200-measured'"));
+  EXPECT_EQ(run_berth({"analyze", "--profile", folder.file("absent"), trace}).status, 3);
+  const auto none = run_berth({"bandwidth", "--runtime", "sim:h200", "--kinds", "pinned", "--sizes",
+                               "2TiB", "--save-profile", folder.file("no")});
+  EXPECT_NE(none.status, 0) << "nothing was measured";
 }
 
 TEST(Bandwidth, RefusesAnEarlierRunThatIsNoneBeforeItMeasures) {

@@ -12,8 +12,11 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "core/text.hpp"
 #include "diagnose/diagnosis.hpp"
+#include "machine/model.hpp"
 #include "machine_input.hpp"
 #include "report/model.hpp"
 #include "trace/import/import.hpp"
@@ -22,7 +25,23 @@
 namespace berth::cli {
 namespace {
 
-report::trace_report analyze_file(const std::string& file, const machine::survey* on,
+// What is known of where the traces were made.
+struct known_machine {
+  const machine::survey* seen = nullptr;    // null: nothing
+  const machine::model* profile = nullptr;  // null: that of the GPU's name
+};
+
+// A profile of another GPU would make every expectation wrong.
+bool fits(const machine::model& profile, const trace::metadata& about) {
+  const auto is_named = [&](const auto& device) {
+    return std::find(profile.device_names.begin(), profile.device_names.end(), device.name) !=
+           profile.device_names.end();
+  };
+  return profile.device_names.empty() ||
+         std::any_of(about.devices.begin(), about.devices.end(), is_named);
+}
+
+report::trace_report analyze_file(const std::string& file, const known_machine& on,
                                   const streams& io) {
   report::trace_report shown;
   shown.file = file;
@@ -34,7 +53,14 @@ report::trace_report analyze_file(const std::string& file, const machine::survey
     shown.failure = read.error();
     return shown;
   }
-  shown.diagnosis = diagnose::diagnose(read->events, nullptr, on);
+  const bool has_profile = on.profile != nullptr && fits(*on.profile, read->events.about);
+  if (on.profile != nullptr && !has_profile) {
+    read->events.about.notes.push_back(
+        fmt::format("The profile is of {}, which is none of this trace's GPUs: it was not used.",
+                    text::printable(fmt::format("{}", fmt::join(on.profile->device_names, ", ")))));
+  }
+  shown.diagnosis =
+      diagnose::diagnose(read->events, has_profile ? &on.profile->profile : nullptr, on.seen);
   shown.about = std::move(read->events.about);
   shown.cut = std::move(read->cut);
   return shown;
@@ -83,7 +109,7 @@ bool stands_before(const report::trace_report& a, const report::trace_report& b)
   return key(a) < key(b);
 }
 
-void analyze_folder(const std::string& folder, const machine::survey* on, const streams& io,
+void analyze_folder(const std::string& folder, const known_machine& on, const streams& io,
                     report::document& into) {
   const auto files = recordings_in(folder);
   if (!files) {
@@ -107,7 +133,7 @@ void analyze_folder(const std::string& folder, const machine::survey* on, const 
   std::move(reports.begin(), reports.end(), std::back_inserter(into.traces));
 }
 
-report::document analyze_all(const std::vector<std::string>& files, const machine::survey* on,
+report::document analyze_all(const std::vector<std::string>& files, const known_machine& on,
                              const streams& io) {
   report::document shown;
   for (const auto& file : files) {
@@ -185,7 +211,16 @@ exit_status run_analyze(const analyze_options& options, std::istream& in, const 
     }
     on = std::move(*read);
   }
-  const auto shown = analyze_all(options.files, on ? &*on : nullptr, io);
+  std::optional<machine::model> profile;
+  if (!options.profile.empty()) {
+    auto read = machine::try_load_model(options.profile);
+    if (!read) {
+      return refuse(io, read.error());
+    }
+    profile = std::move(*read);
+  }
+  const auto shown = analyze_all(
+      options.files, {.seen = on ? &*on : nullptr, .profile = profile ? &*profile : nullptr}, io);
   show_failures(shown, io);
   const bool nothing_read =
       shown.quiet.empty() && std::all_of(shown.traces.begin(), shown.traces.end(),

@@ -20,6 +20,7 @@ struct analyze_options {
   analyze_check check = analyze_check::off;
   // The machine that the traces were made on: texts or one bundle. None: it is not known.
   std::vector<std::string> machine = {};
+  std::string profile = {};  // a machine file: what copies cost there; empty: the GPU's model
 };
 
 // The exit status: done, fault_found with `check`, unusable where a file could not be read whole.

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <csignal>
+#include <ctime>
 #include <fstream>
 #include <iterator>
 #include <optional>
@@ -12,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "bandwidth/compare.hpp"
+#include "bandwidth/profile_file.hpp"
 #include "bandwidth/run.hpp"
 #include "berth/units.hpp"
 #include "machine/bandwidth_reader.hpp"
@@ -120,6 +123,26 @@ result<std::optional<machine::bandwidth_results>> earlier_run(const std::string&
   return std::optional(std::move(*read));
 }
 
+std::string today() {
+  const auto now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  return fmt::format("{}-{:02}-{:02}", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday);
+}
+
+// Of one GPU: a machine file of kind "gpu" describes one.
+result<void> save_profile(const bandwidth_options& options, const machine::bandwidth_results& found,
+                          const streams& io) {
+  if (options.profile.empty()) {
+    return {};
+  }
+  const auto text = bandwidth::to_machine_file(found, options.device.value_or(0), today());
+  if (!text) {
+    return text.error();
+  }
+  return write_output(io, options.profile, *text);
+}
+
 bool has_slower(const machine::bandwidth_results& found) {
   return found.comparison &&
          std::any_of(found.comparison->changes.begin(), found.comparison->changes.end(),
@@ -182,6 +205,8 @@ exit_status run_bandwidth(const bandwidth_options& options, const streams& io) {
   }
   if (ended.failure) {
     show_error(io.err, *ended.failure);
+  } else if (auto saved = save_profile(options, ended.found, io); !saved) {
+    return refuse(io, saved.error());
   }
   return status_of(options, ended);
 }

@@ -24,6 +24,7 @@ struct bandwidth_options {
   std::optional<unsigned> samples;
   bandwidth_format format = bandwidth_format::text;
   std::string earlier;  // a file of --format json to compare with; empty: none
+  std::string profile;  // a file that gets what was measured as a machine file; empty: none
   std::string output;   // a file; empty for standard output
   bandwidth_check check = bandwidth_check::off;
 };

@@ -90,6 +90,11 @@ CLI::App* add_analyze(CLI::App& app, verbs& parsed) {
       ->type_name("FILE");
   verb->add_flag("--check", parsed.check, "Exit with status 1 if a fault was found");
   verb->add_option(
+          "--profile", parsed.analyze.profile,
+          "What copies cost there: a machine file, as berth bandwidth --save-profile makes")
+      ->check(not_empty)
+      ->type_name("FILE");
+  verb->add_option(
           "--machine", parsed.analyze.machine,
           "The machine that the traces were made on: a bundle of berth doctor --gather, or "
           "what tools printed there; may be repeated")
@@ -179,6 +184,11 @@ CLI::App* add_bandwidth(CLI::App& app, verbs& parsed) {
   auto* const format = add_format(*verb, parsed);
   verb->add_flag("--csv", parsed.csv, "One row a figure")->excludes(format);
   verb->add_option("-o,--output", bandwidth.output, "Write to FILE instead of standard output")
+      ->type_name("FILE");
+  verb->add_option(
+          "--save-profile", bandwidth.profile,
+          "Write what was measured of one GPU as a machine file, for berth analyze --profile")
+      ->check(not_empty)
       ->type_name("FILE");
   verb->add_option("--compare", bandwidth.earlier,
                    "Name what is slower or faster than in an earlier run (FILE of --format json)")
