@@ -48,13 +48,15 @@ std::string verdict_of(const bandwidth_results& shown) {
   if (shown.figures.empty()) {
     return "Nothing was measured.";
   }
-  auto text =
-      seen.low > 0
-          ? fmt::format("{} below what this machine should give", plural(seen.low, "figure"))
-      : seen.above > 0 ? fmt::format("{} above what the link can give: something else was measured",
-                                     plural(seen.above, "figure"))
-      : seen.good > 0  ? std::string("As it should be")
-                       : std::string("Not judged: nothing to compare with");
+  // Whoever has no GPU gets the simulator's figures, and must not take them for his machine's.
+  std::string text = shown.known == provenance::modelled ? "Simulated, no GPU was measured. " : "";
+  text += seen.low > 0
+              ? fmt::format("{} below what this machine should give", plural(seen.low, "figure"))
+          : seen.above > 0
+              ? fmt::format("{} above what the link can give: something else was measured",
+                            plural(seen.above, "figure"))
+          : seen.good > 0 ? std::string("As it should be")
+                          : std::string("Not judged: nothing to compare with");
   if (seen.good > 0) {
     text += fmt::format("; {} as expected", seen.good);
   }

@@ -111,10 +111,12 @@ TEST(ProgramOnAFullDisk, IsUnharmedAndLeavesWhatFitted) {
       EXPECT_LT(one.copies().size(), 100'000U);
       // Where a block ends within some bytes of the limit, there is no room for the reason, either:
       // such a file ends as one of a killed program does.
-      if (!one.end.empty()) {
-        EXPECT_EQ(one.end.at("reason"), "disk: File too large");
-        ++told;
+      // And a machine that has no time for the drainer has most events dropped: what is left fits.
+      if (one.end.empty() || (one.end.at("reason") == "exit" && one.dropped > 0)) {
+        continue;
       }
+      EXPECT_EQ(one.end.at("reason"), "disk: File too large");
+      ++told;
     }
   }
   EXPECT_GT(told, 0U);

@@ -228,7 +228,9 @@ void end_fixing() noexcept {
 void note_idle_device() noexcept {
   const auto last = last_fixed_ns.load(std::memory_order_relaxed);
   const auto after = idle_ns.load(std::memory_order_relaxed);
-  if (last == 0 || after == 0 || monotonic_ns() - last < after || !is_own_process()) {
+  // Unregistering would spoil a capture of another thread.
+  if (last == 0 || after == 0 || monotonic_ns() - last < after || captures.load() > 0 ||
+      !is_own_process()) {
     return;
   }
   const auto give_back = engine_give_back.load();

@@ -344,6 +344,9 @@ bool copier::release_pinned() {
 }
 
 void copier::give_back() noexcept {
+  if (gpu_->devices().size() > 1) {
+    return;  // the caller has waited for one device, and unregistering may wait for others
+  }
   for (auto& place : engines_) {
     if (auto* const engine = place.known.load()) {
       engine->trim();

@@ -49,7 +49,8 @@ public:
   [[nodiscard]] outcome copy(const request& what);
   // A step of the program's page-locked memory (see pinned_step).
   [[nodiscard]] bool handle_pinned(pinned_request& what);
-  // Gives back the rings that no copy uses. Blocks for work of their devices.
+  // Gives back the rings that no copy uses. Blocks for work of the device; nothing where there are
+  // several.
   void give_back() noexcept;
   // Waits for copies under way and ends the engines; later calls must not come.
   void end() noexcept;
