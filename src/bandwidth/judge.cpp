@@ -10,7 +10,6 @@ namespace {
 
 using machine::bandwidth_figure;
 using machine::bandwidth_verdict;
-using machine::trait;
 
 // How far a figure may be from what is expected. Page-locked copies repeat within a percent, and
 // published figures of the same hardware differ by a few; pageable ones go with the CPU, its memory

@@ -9,7 +9,6 @@ namespace {
 
 using json = nlohmann::ordered_json;
 using machine::bandwidth_figure;
-using machine::trait;
 
 std::string traits_of(const machine::path& of) {
   return machine::to_string(of.traits);
