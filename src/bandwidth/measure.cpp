@@ -218,9 +218,10 @@ private:
             .clock = is_blocking(where) ? timed_by::host_clock : timed_by::device_events};
   }
   [[nodiscard]] std::vector<machine::path> paths() const;
-  [[nodiscard]] result<void> time_all(std::vector<lane>& lanes);
-  [[nodiscard]] result<void> time_calls(lane& one);
-  [[nodiscard]] result<void> time_queued(const std::vector<lane>& lanes);
+  [[nodiscard]] result<void> time_all(std::vector<lane>& lanes, checker& check);
+  [[nodiscard]] result<void> time_calls(lane& one, checker& check);
+  [[nodiscard]] result<void> time_queued(const std::vector<lane>& lanes, checker& check);
+  [[nodiscard]] result<void> compare_all(const std::vector<lane>& lanes, checker& check) const;
   [[nodiscard]] result<void> pass_gate(const std::vector<lane>& lanes,
                                        const std::vector<timed_stream>& streams,
                                        std::atomic_ref<std::uint32_t>& word, const void* seen);
@@ -322,7 +323,17 @@ result<void> meter::note_overlap(const std::vector<timed_stream>& streams) {
   return {};
 }
 
-result<void> meter::time_queued(const std::vector<lane>& lanes) {
+// After each sample: a later copy would cover what an earlier one has spoilt.
+result<void> meter::compare_all(const std::vector<lane>& lanes, checker& check) const {
+  for (const auto& one : lanes) {
+    if (auto same = check.compare(one, what_.bytes); !same) {
+      return same;
+    }
+  }
+  return {};
+}
+
+result<void> meter::time_queued(const std::vector<lane>& lanes, checker& check) {
   const machine::path pinned{.host = memory_kind::pinned};
   auto gate = make_host_memory(gpu_, what_.device, pinned, 4096);
   if (!gate) {
@@ -345,6 +356,9 @@ result<void> meter::time_queued(const std::vector<lane>& lanes) {
     if (auto passed = pass_gate(lanes, streams, word, *seen); !passed) {
       return passed;
     }
+    if (auto same = compare_all(lanes, check); !same) {
+      return same;
+    }
     if (sample < how_.warm_up) {
       continue;
     }
@@ -363,7 +377,7 @@ result<void> meter::time_queued(const std::vector<lane>& lanes) {
 }
 
 // New pages for each sample where they are to be fresh.
-result<void> meter::time_calls(lane& one) {
+result<void> meter::time_calls(lane& one, checker& check) {
   const bool fresh = one.where.traits.has(trait::fresh_pages);
   for (unsigned sample = 0; sample < how_.warm_up + how_.samples; ++sample) {
     if (fresh) {
@@ -379,6 +393,9 @@ result<void> meter::time_calls(lane& one) {
       return copied;
     }
     const auto took = gpu_.now() - begin;
+    if (auto same = check.compare(one, what_.bytes); !same) {
+      return same;
+    }
     if (sample >= how_.warm_up) {
       samples_.front().push_back(static_cast<double>(took.count()));
     }
@@ -386,8 +403,9 @@ result<void> meter::time_calls(lane& one) {
   return {};
 }
 
-result<void> meter::time_all(std::vector<lane>& lanes) {
-  return is_blocking(lanes.front().where) ? time_calls(lanes.front()) : time_queued(lanes);
+result<void> meter::time_all(std::vector<lane>& lanes, checker& check) {
+  return is_blocking(lanes.front().where) ? time_calls(lanes.front(), check)
+                                          : time_queued(lanes, check);
 }
 
 // A refusal is an answer, unless what was refused is lost with it.
@@ -423,15 +441,7 @@ result<std::vector<bandwidth_figure>> meter::run() {
         return prepared;
       }
     }
-    if (auto timed = time_all(lanes); !timed) {
-      return timed;
-    }
-    for (const auto& one : lanes) {
-      if (auto same = check->compare(one, what_.bytes); !same) {
-        return same;
-      }
-    }
-    return {};
+    return time_all(lanes, *check);
   }();
   if (!done && !is_answer(done.error())) {
     return done.error();

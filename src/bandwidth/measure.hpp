@@ -13,7 +13,8 @@
 // sample has new ones.
 //
 // Source and destination have different bytes before, and every byte of the destination is compared
-// afterwards: a figure of a copy that has not arrived is worth nothing.
+// after each sample: a figure of copies that have not arrived is worth nothing. Of several copies
+// in one gate that is what the last one has left.
 #pragma once
 
 #include <vector>

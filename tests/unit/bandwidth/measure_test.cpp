@@ -72,11 +72,11 @@ TEST(Measure, BothDirectionsAtOnceHaveTwoFiguresAndTheirOverlap) {
 }
 
 // Whether the measurement ends so with its `nth` copy spoilt. Each is made once.
-bool finds_wrong_copy(const char* kind, std::uint64_t nth) {
+bool finds_wrong_copy(const char* kind, std::uint64_t nth, unsigned samples = 1) {
   const auto gpu = simulated({.model = "mi210"});
   const auto plan = make_plan({.kinds = {kind}, .sizes = {64 * mib}}, 1).value();
   gpu->inject({.kind = sim::fault_kind::corrupt_copy, .nth = nth});
-  const auto figures = measure(*gpu, plan.back(), {.samples = 1, .warm_up = 0});
+  const auto figures = measure(*gpu, plan.back(), {.samples = samples, .warm_up = 0});
   if (figures) {
     return false;
   }
@@ -94,6 +94,16 @@ TEST(Measure, SaysWhereAByteArrivedWrong) {
       found += finds_wrong_copy(kind, nth) ? 1U : 0U;
     }
     EXPECT_GE(found, 3U) << kind;
+  }
+}
+
+TEST(Measure, AlsoInASampleThatALaterOneCovers) {
+  for (const char* const kind : {"pinned", "pageable"}) {
+    unsigned found = 0;
+    for (std::uint64_t nth = 1; nth <= 10; ++nth) {
+      found += finds_wrong_copy(kind, nth, 3) ? 1U : 0U;
+    }
+    EXPECT_EQ(found, 5U) << kind << ": two fill the source, three are measured";
   }
 }
 
